@@ -1,6 +1,5 @@
 //! Attributes of nodes whose op a pass chose.
 
-use super::views::bare_node;
 use crate::import::kind_of;
 use crate::proto::make::{empty_attribute, floats_attribute, int_attribute, ints_attribute};
 use crate::proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
@@ -66,6 +65,19 @@ pub(super) fn say_kinds(node: &mut NodeProto) {
     for a in &mut node.attribute {
         a.r#type = Some(kind_of(a));
         a.g.as_deref_mut().into_iter().chain(&mut a.graphs).flat_map(|body| &mut body.node).for_each(say_kinds);
+    }
+}
+
+/// A message with nothing but the op.
+fn bare_node(op: &Op) -> NodeProto {
+    match op {
+        Op::Onnx(name) => NodeProto {
+            op_type: Some(name.name.clone()),
+            domain: (!name.domain.is_empty()).then(|| name.domain.clone()),
+            overload: (!name.overload.is_empty()).then(|| name.overload.clone()),
+            ..NodeProto::default()
+        },
+        _ => NodeProto::default(),
     }
 }
 

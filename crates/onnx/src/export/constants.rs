@@ -1,6 +1,7 @@
 //! Constants that a pass made, as tensors. A permutation is carried out while the tensor is written.
 
-use super::{ExportError, Exporter};
+use super::error::ExportError;
+use super::out::{Exporter, GraphOut};
 use crate::proto::make::tensor_attribute;
 use crate::proto::{NodeProto, TensorProto};
 use crate::write::PayloadSource;
@@ -27,6 +28,27 @@ impl Exporter {
             raw_data: Some(raw_data),
             ..TensorProto::default()
         })
+    }
+
+    /// A constant as an initializer; before IR version 4 those have to be inputs too, so a new one is a node.
+    pub(super) fn add_constant(&self, out: &mut GraphOut<'_>, tensor: TensorProto) {
+        if self.ir_version >= 4 || tensor.name.as_deref().is_some_and(|name| out.known.contains(name)) {
+            out.initializers.push(tensor);
+        } else {
+            out.nodes.push(constant_node(tensor));
+        }
+    }
+
+    /// A list of integers as a new constant; its name.
+    pub(super) fn ints(&mut self, out: &mut GraphOut<'_>, base: &str, values: &[i64]) -> String {
+        self.ints_of(out, base, values, DType::I64)
+    }
+
+    /// The same, of 64 or 32 bits.
+    pub(super) fn ints_of(&mut self, out: &mut GraphOut<'_>, base: &str, values: &[i64], dtype: DType) -> String {
+        let name = self.taken.fresh(base);
+        self.add_constant(out, int_tensor(name.clone(), values, dtype));
+        name
     }
 }
 

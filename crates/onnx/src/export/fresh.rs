@@ -1,6 +1,7 @@
 //! Models of graphs that do not come from a file.
 
-use super::{ExportError, dimension, export};
+use super::declared::dimension;
+use super::{ExportError, export};
 use crate::error::Error;
 use crate::file::ModelFile;
 use crate::proto::{

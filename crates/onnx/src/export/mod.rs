@@ -10,9 +10,14 @@
 mod annotations;
 mod attributes;
 mod calls;
+mod change;
 mod constants;
+mod declared;
+mod error;
 mod fresh;
+mod functions;
 mod names;
+mod out;
 mod picks;
 mod renumber;
 mod spelled;
@@ -21,43 +26,20 @@ mod views;
 mod written;
 
 use crate::file::ModelFile;
-use crate::proto::tensor_shape_proto::{Dimension, dimension::Value as Extent};
-use crate::proto::{GraphProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto, ValueInfoProto};
-use crate::proto::{OperatorSetIdProto, type_proto};
+use crate::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorProto, ValueInfoProto};
 use crate::write::Payloads;
-use calls::Functions;
+use declared::{restate_inputs, restate_outputs, restated};
+pub use error::ExportError;
 pub use fresh::{FreshError, fresh};
+use functions::Functions;
 pub(crate) use names::Taken;
 use names::{Names, Outer};
-use relayout_ir::dim::Dim;
-use relayout_ir::dtype::DType;
+use out::{Exporter, GraphOut};
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::model::Model;
 use rustc_hash::{FxHashMap, FxHashSet};
 pub use written::{WrittenGraph, WrittenValue};
-
-/// Why a graph can't be written.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ExportError {
-    /// A constant's bytes are needed and are not there.
-    #[error("the bytes of constant `{name}` are needed: {why}")]
-    Bytes {
-        /// The constant.
-        name: String,
-        /// Why they are not there.
-        why: String,
-    },
-    /// A node in an arrangement that standard ONNX can't say. The passes rule this out.
-    #[error("{node}: {why} (please report this)")]
-    Unsayable {
-        /// The node.
-        node: String,
-        /// What can't be said.
-        why: String,
-    },
-}
 
 /// A model ready to be written.
 #[derive(Debug)]
@@ -168,31 +150,6 @@ pub fn set_property(props: &mut Vec<StringStringEntryProto>, key: &str, value: &
     }
 }
 
-struct Exporter {
-    ir_version: i64,
-    payloads: Payloads,
-    taken: Taken,
-    functions: Functions,
-    calls_functions: bool,
-    describes: bool,
-    /// Whether new nodes spell out what they could leave unsaid.
-    spells: bool,
-}
-
-/// One graph on its way out.
-struct GraphOut<'g> {
-    graph: &'g Graph,
-    names: Names,
-    nodes: Vec<NodeProto>,
-    initializers: Vec<TensorProto>,
-    /// Names of the file's initializers. A new constant of such a name takes the old one's place in the list.
-    known: FxHashSet<&'g str>,
-    /// Extents of stored tensors whose entries are picked where they are.
-    lists: FxHashMap<ValueId, picks::StoredList>,
-    /// What is said of the graph's values; nothing where nobody asked.
-    written: WrittenGraph,
-}
-
 impl Exporter {
     fn graph(
         &mut self,
@@ -227,27 +184,6 @@ impl Exporter {
         }
         let written = std::mem::take(&mut out.written);
         Ok((self.finish(origin, out), written))
-    }
-
-    /// A constant as an initializer; before IR version 4 those have to be inputs too, so a new one is a node.
-    fn add_constant(&self, out: &mut GraphOut<'_>, tensor: TensorProto) {
-        if self.ir_version >= 4 || tensor.name.as_deref().is_some_and(|name| out.known.contains(name)) {
-            out.initializers.push(tensor);
-        } else {
-            out.nodes.push(constants::constant_node(tensor));
-        }
-    }
-
-    /// A list of integers as a new constant; its name.
-    fn ints(&mut self, out: &mut GraphOut<'_>, base: &str, values: &[i64]) -> String {
-        self.ints_of(out, base, values, DType::I64)
-    }
-
-    /// The same, of 64 or 32 bits.
-    fn ints_of(&mut self, out: &mut GraphOut<'_>, base: &str, values: &[i64], dtype: DType) -> String {
-        let name = self.taken.fresh(base);
-        self.add_constant(out, constants::int_tensor(name.clone(), values, dtype));
-        name
     }
 
     fn node(&mut self, origin: &GraphProto, out: &mut GraphOut<'_>, n: NodeId) -> Result<(), ExportError> {
@@ -351,95 +287,6 @@ impl Exporter {
         proto.quantization_annotation = annotations::quantization(origin, graph, &out.names, &proto);
         proto
     }
-}
-
-/// Inputs, as they are stored now. Those of the main graph change only if a contract says so.
-fn restate_inputs(graph: &Graph, ends: &mut [ValueInfoProto]) {
-    let inputs: FxHashSet<ValueId> = graph.inputs().iter().copied().collect();
-    for info in ends {
-        let name = info.name.as_deref().unwrap_or_default();
-        let value = graph.by_name(name).filter(|v| inputs.contains(v));
-        if let Some(restated) = value.and_then(|v| restored(graph, v, info)) {
-            *info = restated;
-        }
-    }
-}
-
-/// Outputs of a body, as they are stored now: a copy in the layout in which the result leaves has a name of its own. Those of the
-/// main graph never change: what callers were told stays, also where it contradicts the rank, as an output has to have a shape.
-fn restate_outputs(graph: &Graph, names: &Names, ends: &mut [ValueInfoProto]) {
-    for (info, &v) in ends.iter_mut().zip(graph.outputs()) {
-        let restated = restored(graph, v, info).filter(|new| has_shape(new) || !has_shape(info));
-        if let Some(restated) = restated {
-            *info = restated;
-        }
-        if info.name.as_deref() != Some(names.of(v)) {
-            info.name = Some(names.of(v).to_owned());
-        }
-    }
-}
-
-fn has_shape(info: &ValueInfoProto) -> bool {
-    let value = info.r#type.as_ref().and_then(|t| t.value.as_ref());
-    matches!(value, Some(type_proto::Value::TensorType(tensor)) if tensor.shape.is_some())
-}
-
-/// The declared type of a value as it is stored now; `None` for values that are gone or live on in another one. An extent that is another
-/// one now, as that of channels which were filled up, is left open: whoever reads the file finds it.
-fn restated(graph: &Graph, names: &Names, info: &ValueInfoProto) -> Option<ValueInfoProto> {
-    let name = info.name.as_deref().unwrap_or_default();
-    let v = graph.by_name(name)?;
-    if names.of(v) != name {
-        return None;
-    }
-    let mut info = info.clone();
-    let tensor = info.r#type.as_mut().and_then(|t| t.value.as_mut());
-    if let Some((type_proto::Value::TensorType(tensor), shape)) = tensor.zip(graph.value(v).ty.shape()) {
-        let declared = tensor.shape.iter_mut().flat_map(|shape| &mut shape.dim);
-        for (declared, now) in declared.zip(shape) {
-            let said = declared.value.as_ref();
-            if now.as_const().is_some_and(|now| matches!(said, Some(Extent::DimValue(said)) if *said != now)) {
-                declared.value = None;
-            }
-        }
-    }
-    restored(graph, v, &info)
-}
-
-/// A declared type with the dims as they are stored; without any where the rank that was declared is not the value's.
-fn restored(graph: &Graph, v: ValueId, info: &ValueInfoProto) -> Option<ValueInfoProto> {
-    let mut info = info.clone();
-    let (layout, ty) = (&graph.value(v).layout, &graph.value(v).ty);
-    if let Some(type_proto::Value::TensorType(tensor)) = info.r#type.as_mut().and_then(|t| t.value.as_mut())
-        && let Some(dtype) = ty.dtype()
-    {
-        tensor.elem_type = Some(dtype.to_onnx());
-        let ranks = ty.rank().zip(tensor.shape.as_ref().map(|shape| shape.dim.len()));
-        if ranks.is_some_and(|(rank, declared)| rank != declared) {
-            tensor.shape = None;
-            return Some(info);
-        }
-    }
-    if layout.is_row_major() {
-        return Some(info);
-    }
-    let value = info.r#type.as_mut().and_then(|t| t.value.as_mut())?;
-    let type_proto::Value::TensorType(tensor) = value else { return None };
-    let dims = &mut tensor.shape.as_mut()?.dim;
-    *dims = match layout.as_permutation() {
-        Some(order) => order.iter().map(|&axis| dims.get(axis).cloned()).collect::<Option<_>>()?,
-        None => graph.storage_shape(v, layout)?.iter().map(|dim| dimension(dim).unwrap_or_default()).collect(),
-    };
-    Some(info)
-}
-
-/// An extent that is a number or one symbol.
-fn dimension(dim: &Dim) -> Option<Dimension> {
-    let value = match dim.as_const() {
-        Some(extent) => Extent::DimValue(extent),
-        None => Extent::DimParam(dim.as_symbol()?.to_owned()),
-    };
-    Some(Dimension { value: Some(value), ..Dimension::default() })
 }
 
 fn origin_of(graph: &GraphProto, origin: Option<u32>) -> Option<&NodeProto> {

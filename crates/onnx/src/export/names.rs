@@ -3,7 +3,7 @@
 //! A value that is another one seen differently is written under that one's name, in bodies too. Where such a view is a graph
 //! output its own name has to be there: the value it is a view of takes it if that one's is free to go.
 
-use super::views::{Change, change};
+use super::change::{Change, change};
 use crate::proto::{AttributeProto, GraphProto, ModelProto, NodeProto};
 use relayout_ir::graph::{Graph, Op, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -3,20 +3,12 @@
 //! The Shape of a value that is stored in another order than ONNX's lists the extents in that order. Where all that read the list pick
 //! entries of it by known numbers, they pick them there. Elsewhere one Gather puts the list in ONNX's order.
 
-use super::{Exporter, GraphOut};
+use super::out::{Exporter, GraphOut, StoredList};
 use crate::proto::NodeProto;
 use crate::proto::make::int_attribute;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, Use};
 use relayout_ir::op::read::{cuts, elements_taken, known_ints};
-
-/// The extents of a stored tensor as a file has them.
-pub(super) struct StoredList {
-    /// Its name.
-    name: String,
-    /// Where in it the entries of the list are.
-    places: Vec<i64>,
-}
 
 impl Exporter {
     /// Shape of a stored tensor, in ONNX's order for those that read it, with known extents behind it.

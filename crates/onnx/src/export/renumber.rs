@@ -1,8 +1,9 @@
 //! Attributes and operands that speak of axes, written for the order in which the first operand with axes is stored, or the first
 //! result where no operand has axes.
 
+use super::error::ExportError;
+use super::out::{Exporter, GraphOut};
 use super::picks::gather;
-use super::{ExportError, Exporter, GraphOut};
 use crate::proto::make::{floats_attribute, int_attribute, ints_attribute, string_attribute};
 use crate::proto::{AttributeProto, NodeProto, TensorProto};
 use relayout_ir::dtype::DType;

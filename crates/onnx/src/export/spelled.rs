@@ -1,6 +1,6 @@
 //! Attributes of a node that is written anew, spelt out: some readers know no defaults.
 
-use super::GraphOut;
+use super::out::GraphOut;
 use crate::proto::attribute_proto::AttributeType;
 use crate::proto::make::{empty_attribute, int_attribute, ints_attribute, string_attribute};
 use crate::proto::{AttributeProto, NodeProto};

@@ -8,10 +8,12 @@ use bytes::Bytes;
 use prost::encoding::{self, WireType};
 
 use super::encode::Sink;
-use super::plan::Payload;
+use super::fields::model_proto;
+use super::plan::{Payload, Plan};
+use super::size::Sizer;
 use crate::error::{Error, Result};
 use crate::file::ModelFile;
-use crate::proto::TensorProto;
+use crate::proto::{ModelProto, TensorProto};
 
 /// From this many bytes on a payload passes the buffer, and one that lies in an open file is copied by the kernel.
 const LARGE: usize = 64 << 10;
@@ -150,15 +152,21 @@ impl Write for Exactly<'_> {
     }
 }
 
+/// Writes a model as it is planned and sized.
+pub(super) fn emit(model: &ModelProto, plan: &Plan<'_>, sizer: Sizer, mut out: Out<'_>) -> Result<Written> {
+    model_proto(&mut Emitter::new(&mut out, sizer.sizes), plan, model)?;
+    out.finish()
+}
+
 /// The second walk: writes, with the sizes that the first one noted.
-pub(super) struct Emitter<'a, 'b> {
+struct Emitter<'a, 'b> {
     out: &'b mut Out<'a>,
     sizes: std::vec::IntoIter<u64>,
     scratch: Vec<u8>,
 }
 
 impl<'a, 'b> Emitter<'a, 'b> {
-    pub(super) fn new(out: &'b mut Out<'a>, sizes: Vec<u64>) -> Self {
+    fn new(out: &'b mut Out<'a>, sizes: Vec<u64>) -> Self {
         Self { out, sizes: sizes.into_iter(), scratch: Vec::new() }
     }
 

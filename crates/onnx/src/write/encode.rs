@@ -1,21 +1,17 @@
 //! The encoder: one walk over the messages, run twice.
 //!
 //! A length-delimited message begins with its length, so the sizes must be known before the first byte. The walk is generic
-//! over a [`Sink`]: [`Sizer`] runs it first and notes the size of every message that it enters, in the order of entering;
-//! [`Emitter`](super::emit::Emitter) runs it again, takes the sizes in the same order, and writes. So every message is sized
+//! over a [`Sink`]: [`Sizer`](super::size::Sizer) runs it first and notes the size of every message that it enters, in the order of entering;
+//! `Emitter` runs it again, takes the sizes in the same order, and writes. So every message is sized
 //! once, however deep it is, and nothing larger than one leaf field is ever buffered.
 //!
 //! The walk itself, `fields.rs`, is generated from the schema; here is what its statements mean. A test holds the whole against
 //! prost's own encoding.
 
-use prost::encoding::{encoded_len_varint, key_len};
-
-use super::fields;
 use super::plan::{Payload, Placement, Plan};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::proto::tensor_proto::DataLocation;
-use crate::proto::{ModelProto, StringStringEntryProto, TensorProto};
-use crate::wire::MAX_DEPTH;
+use crate::proto::{StringStringEntryProto, TensorProto};
 
 /// Where the walk's fields go.
 pub(super) trait Sink: Sized {
@@ -57,56 +53,6 @@ impl<'a> Placed<'a> {
             }
         }
     }
-}
-
-/// Sizes of all nested messages, in the order in which the walk enters them.
-pub(super) struct Sizer {
-    pub(super) sizes: Vec<u64>,
-    /// Bytes of the message being walked; at the end, of the model.
-    pub(super) total: u64,
-    depth: usize,
-}
-
-impl Sizer {
-    pub(super) fn of(model: &ModelProto, plan: &Plan<'_>) -> Result<Self> {
-        let mut sizer = Self { sizes: Vec::new(), total: 0, depth: 0 };
-        fields::model_proto(&mut sizer, plan, model)?;
-        Ok(sizer)
-    }
-}
-
-impl Sink for Sizer {
-    fn leaf(&mut self, len: impl FnOnce() -> usize, _: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
-        self.total += len() as u64;
-        Ok(())
-    }
-
-    fn message(&mut self, tag: u32, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        if self.depth == MAX_DEPTH {
-            return Err(Error::TooDeepToWrite { limit: MAX_DEPTH });
-        }
-        let slot = self.sizes.len();
-        self.sizes.push(0);
-        let outer = std::mem::take(&mut self.total);
-        self.depth += 1;
-        body(self)?;
-        self.depth -= 1;
-        let size = self.total;
-        if let Some(noted) = self.sizes.get_mut(slot) {
-            *noted = size;
-        }
-        self.total = outer + delimited_len(tag, size);
-        Ok(())
-    }
-
-    fn payload(&mut self, tag: u32, _: &TensorProto, payload: &Payload<'_>) -> Result<()> {
-        self.total += delimited_len(tag, payload.len());
-        Ok(())
-    }
-}
-
-fn delimited_len(tag: u32, size: u64) -> u64 {
-    (key_len(tag) + encoded_len_varint(size)) as u64 + size
 }
 
 /// Fields of scalars, strings and messages that hold no tensor, by the name of prost's encoding module.

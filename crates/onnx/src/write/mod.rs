@@ -12,10 +12,13 @@ mod emit;
 mod encode;
 #[rustfmt::skip]
 mod fields;
+mod options;
 mod pair;
 mod parts;
 mod payload;
 mod plan;
+mod size;
+mod survey;
 
 use std::io::Write;
 use std::ops::Range;
@@ -23,6 +26,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+pub use options::WriteOptions;
 pub use parts::{Parts, split_model};
 pub use payload::{PayloadSource, Payloads};
 
@@ -31,59 +35,9 @@ use relayout_fsio::{Destination, FileTarget, Mapped, Staged, destination, open_s
 use crate::error::{Error, Result};
 use crate::file::ModelFile;
 use crate::proto::ModelProto;
-use emit::{Emitter, Out, Written};
-use encode::Sizer;
-use fields::model_proto;
+use emit::{Out, Written, emit};
 use plan::{PROTOBUF_LIMIT, Plan};
-
-/// How to write a model.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct WriteOptions<'a> {
-    /// The file that the model came from: its mappings are copied by the kernel, and external references are relative to it.
-    /// Without it, external references are written as they are.
-    pub input: Option<&'a ModelFile>,
-    /// The payloads whose tickets the model holds.
-    pub payloads: Option<&'a Payloads>,
-    /// A model of more bytes gets its weights in a data file. At most 2 GiB - 1, the limit of protobuf, which is the default.
-    pub inline_limit: u64,
-    /// Whether to wait until the disk has the bytes before the file takes its place.
-    pub sync: bool,
-}
-
-impl Default for WriteOptions<'_> {
-    fn default() -> Self {
-        Self { input: None, payloads: None, inline_limit: PROTOBUF_LIMIT, sync: false }
-    }
-}
-
-impl<'a> WriteOptions<'a> {
-    /// The defaults, for a model that came from `input`.
-    pub fn for_input(input: &'a ModelFile) -> Self {
-        Self { input: Some(input), ..Self::default() }
-    }
-
-    /// With these deferred payloads.
-    #[must_use]
-    pub fn payloads(mut self, payloads: &'a Payloads) -> Self {
-        self.payloads = Some(payloads);
-        self
-    }
-
-    /// With another limit for a model without a data file, in bytes.
-    #[must_use]
-    pub fn inline_limit(mut self, bytes: u64) -> Self {
-        self.inline_limit = bytes.min(PROTOBUF_LIMIT);
-        self
-    }
-
-    /// Waiting for the disk or not.
-    #[must_use]
-    pub fn sync(mut self, sync: bool) -> Self {
-        self.sync = sync;
-        self
-    }
-}
+use size::Sizer;
 
 /// What was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -172,16 +126,19 @@ impl StagedModel {
         Ok(self.stats)
     }
 
-    pub(crate) fn made(&self) -> &[(Bytes, Bytes)] {
-        &self.made
+    /// Has payloads take their bytes from where this model has them. They are not made again.
+    pub fn share_with(&self, payloads: &mut Payloads) {
+        for (ticket, bytes) in &self.made {
+            payloads.set_bytes(ticket, bytes.clone());
+        }
     }
 }
 
 /// Writes model and data beside their places. `maps` says whether the bytes of payloads are wanted.
 fn staged(model: &ModelProto, target: &FileTarget, options: &WriteOptions<'_>, maps: bool) -> Result<StagedModel> {
     // If the input was cut off, writing its bytes fails; the output is not to blame.
-    let blame = |error: Error| check_unchanged(options).err().unwrap_or(error);
-    let (mut plan, mut sizer) = Plan::for_file(model, target, options)?;
+    let blame = |error: Error| options.check_unchanged().err().unwrap_or(error);
+    let (mut plan, mut sizer) = survey::plan_for_file(model, target, options)?;
     let (mut stats, mut made) = (WriteStats::default(), Vec::new());
     let data = write_data(&plan, target, options).map_err(blame)?;
     if let Some((data, written)) = &data {
@@ -206,7 +163,7 @@ fn staged(model: &ModelProto, target: &FileTarget, options: &WriteOptions<'_>, m
     if options.sync {
         staged.sync()?;
     }
-    check_unchanged(options)?;
+    options.check_unchanged()?;
     let superseded = pair::superseded(model, &plan, target, options);
     Ok(StagedModel { data, model: staged, made, stats, sync: options.sync, superseded })
 }
@@ -221,17 +178,12 @@ fn mapped(file: &Staged, written: &Written) -> Result<Vec<(Bytes, Bytes)>> {
     Ok(written.made.iter().map(|(ticket, range)| (ticket.clone(), bytes(range))).collect())
 }
 
-/// What was written is a copy of the input as it was opened.
-fn check_unchanged(options: &WriteOptions<'_>) -> Result<()> {
-    options.input.map_or(Ok(()), ModelFile::check_unchanged)
-}
-
 /// Writes `model` to a stream. External data that is present goes into the model; a model of more than 2 GiB is an error.
 pub fn write_model_to(model: &ModelProto, out: &mut dyn Write, options: &WriteOptions<'_>) -> Result<WriteStats> {
-    let (plan, sizer) = Plan::for_stream(model, options)?;
+    let (plan, sizer) = survey::plan_for_stream(model, options)?;
     let written = emit(model, &plan, sizer, Out::stream(out, "the output".to_owned()));
-    let written = written.map_err(|error| check_unchanged(options).err().unwrap_or(error))?;
-    check_unchanged(options)?;
+    let written = written.map_err(|error| options.check_unchanged().err().unwrap_or(error))?;
+    options.check_unchanged()?;
     Ok(WriteStats { model_bytes: written.bytes, ..WriteStats::default() })
 }
 
@@ -240,12 +192,7 @@ pub fn write_model_to(model: &ModelProto, out: &mut dyn Write, options: &WriteOp
 /// # Errors
 /// As of [`write_model_to`], but for models that are too large for a stream.
 pub fn bytes_in_all(model: &ModelProto, options: &WriteOptions<'_>) -> Result<u64> {
-    Ok(Plan::in_one(model, options)?.1.total)
-}
-
-fn emit(model: &ModelProto, plan: &Plan<'_>, sizer: Sizer, mut out: Out<'_>) -> Result<Written> {
-    model_proto(&mut Emitter::new(&mut out, sizer.sizes), plan, model)?;
-    out.finish()
+    Ok(survey::plan_in_one(model, options)?.1.total)
 }
 
 fn write_data(plan: &Plan<'_>, target: &FileTarget, options: &WriteOptions<'_>) -> Result<Option<(Staged, Written)>> {

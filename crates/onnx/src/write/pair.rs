@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 
 use relayout_fsio::{FileTarget, Staged};
 
-use super::WriteOptions;
-use super::plan::{Placement, Plan, data_names, earlier_data, normal};
+use super::options::WriteOptions;
+use super::plan::{Placement, Plan};
+use super::survey::{data_names, earlier_data, normal};
 use crate::error::{Error, Result};
 use crate::external::{Reference, is_external};
 use crate::file::ModelFile;

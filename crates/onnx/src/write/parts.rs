@@ -4,9 +4,10 @@
 use bytes::Bytes;
 use rayon::prelude::*;
 
-use super::emit::Out;
-use super::plan::{Part, Payload, Plan, part_location};
-use super::{WriteOptions, check_unchanged, emit};
+use super::emit::{Out, emit};
+use super::options::WriteOptions;
+use super::plan::{Part, Payload};
+use super::survey::{part_location, plan_for_parts};
 use crate::error::Result;
 use crate::proto::{ModelProto, TensorProto};
 
@@ -26,7 +27,7 @@ pub struct Parts {
 /// # Errors
 /// [`Error::TooLarge`](crate::error::Error::TooLarge) if what is not apart exceeds 2 GiB, and those of reading the data.
 pub fn split_model(model: &ModelProto, smallest: u64, options: &WriteOptions<'_>) -> Result<Parts> {
-    let (plan, sizer, payloads) = Plan::for_parts(model, smallest, options)?;
+    let (plan, sizer, payloads) = plan_for_parts(model, smallest, options)?;
     let mut parts = Parts { model: Vec::with_capacity(sizer.total as usize), data: Vec::new() };
     emit(model, &plan, sizer, Out::stream(&mut parts.model, "the output".to_owned()))?;
     // They are all there in the end, so they may be made at the same time. A thread of the pool makes them alone: while it waited for
@@ -39,7 +40,7 @@ pub fn split_model(model: &ModelProto, smallest: u64, options: &WriteOptions<'_>
     for (index, bytes) in made.into_iter().enumerate() {
         parts.data.push((part_location(index), bytes?));
     }
-    check_unchanged(options)?;
+    options.check_unchanged()?;
     Ok(parts)
 }
 

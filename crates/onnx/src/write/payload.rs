@@ -14,8 +14,6 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::StagedModel;
-
 /// Bytes of a tensor, made on demand.
 pub trait PayloadSource: Send + Sync {
     /// Number of bytes, known beforehand.
@@ -106,12 +104,10 @@ impl Payloads {
         }
     }
 
-    /// Takes the bytes of payloads from where a [staged](super::stage_model) model has them. They are not made again.
-    pub fn take_from(&mut self, staged: &StagedModel) {
-        for (ticket, bytes) in staged.made() {
-            if let Some(deferred) = self.sources.get_mut(&ticket.as_ptr().addr()) {
-                deferred.source = Arc::new(Written(bytes.clone()));
-            }
+    /// Takes the bytes of the payload behind a ticket from here. They are not made again.
+    pub(super) fn set_bytes(&mut self, ticket: &Bytes, bytes: Bytes) {
+        if let Some(deferred) = self.sources.get_mut(&ticket.as_ptr().addr()) {
+            deferred.source = Arc::new(Written(bytes));
         }
     }
 

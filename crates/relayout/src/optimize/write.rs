@@ -45,7 +45,7 @@ impl Optimized {
         let options = WriteOptions::for_input(&self.input).payloads(&result.payloads);
         let staged = stage_model(&result.proto, path, &options)?;
         match &staged {
-            Some(staged) => result.payloads.take_from(staged),
+            Some(staged) => staged.share_with(&mut result.payloads),
             None => result.payloads.keep(),
         }
         self.staged = Mutex::new(staged);

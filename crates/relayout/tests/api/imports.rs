@@ -258,13 +258,6 @@ const LARGE: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "onnx",
-        &[
-            "export/attributes.rs export/calls.rs export/mod.rs export/names.rs export/views.rs",
-            "write/emit.rs write/encode.rs write/fields.rs write/mod.rs write/payload.rs write/plan.rs",
-        ],
-    ),
-    (
         "proof",
         &[
             "lemmas/halves.rs lemmas/real.rs lemmas/scales.rs lemmas/scales/cut.rs ops/along.rs ops/blocked.rs ops/blocks.rs \
