@@ -5,16 +5,11 @@
 //! axes. So one operand's layout binds all the others, and nothing about a single op is coded anywhere else.
 
 mod carry;
-mod in_place;
-mod renumber;
 mod runs;
-
-pub use in_place::InPlace;
-pub use renumber::{Said, renumbered};
 
 use crate::dim::Dim;
 use crate::layout::{Layout, Refusal};
-use crate::op::read::perm::inverse;
+use crate::perm::inverse;
 use std::fmt;
 
 /// What a node means for layouts.

@@ -11,15 +11,19 @@
 //! Absent on purpose: a mutable getter of the topology. It changes only through the methods here and through
 //! [`Patch`](crate::patch::Patch).
 
-pub mod build;
 mod edit;
+mod ids;
+mod in_place;
 mod names;
 mod node;
 mod nodes;
 mod readers;
 pub mod walk;
 
-pub use build::{BuildError, Builder, Draft, Handover, bind_again};
+pub use crate::build::{BuildError, Builder, Draft, bind_again};
+pub use edit::{CONTENTS_LIMIT, Handover};
+pub use ids::{NodeId, Use, ValueId};
+pub use in_place::InPlace;
 pub use node::{Node, Op, OpName};
 
 use crate::attr::Attrs;
@@ -37,31 +41,6 @@ use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::OnceLock;
-
-/// A node of one graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(u32);
-
-/// A value of one graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ValueId(u32);
-
-impl NodeId {
-    /// No node's number.
-    const NONE: NodeId = NodeId(u32::MAX);
-
-    /// Dense number, for side tables.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl ValueId {
-    /// Dense number, for side tables.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// What flows: a name, a logical type, a layout, and what is known of the contents.
 #[derive(Clone, Debug)]
@@ -84,15 +63,6 @@ impl Value {
     pub fn producer(&self) -> (NodeId, usize) {
         (self.source.0, self.source.1 as usize)
     }
-}
-
-/// One place that reads a value. Slots past the node's inputs are captures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Use {
-    /// The reader.
-    pub node: NodeId,
-    /// Input slot; `inputs.len() + k` is the k-th capture.
-    pub slot: usize,
 }
 
 /// A graph: the main one, a body, or that of a function.

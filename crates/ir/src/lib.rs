@@ -28,12 +28,14 @@ pub use relayout_layout as layout;
 pub use relayout_layout::{dim, dtype};
 
 pub mod attr;
+pub mod build;
 pub mod constant;
 pub mod form;
 pub mod graph;
 pub mod model;
 pub mod op;
 pub mod patch;
+pub mod perm;
 pub mod raised;
 pub mod storage;
 pub mod text;

@@ -2,8 +2,9 @@
 //!
 //! Nothing is changed before [`Patch::apply`]. It checks the names it needs first, so a patch goes in whole or not at all.
 
+use crate::build::Builder;
 use crate::constant::Constant;
-use crate::graph::{Builder, DuplicateName, Graph, Handover, Node, NodeId, Op, Use, ValueId};
+use crate::graph::{DuplicateName, Graph, Handover, Node, NodeId, Use, ValueId};
 use crate::layout::Layout;
 use crate::types::Type;
 
@@ -186,7 +187,5 @@ pub fn remove_alone(graph: &mut Graph, n: NodeId) -> bool {
 
 /// A node that is a constant.
 pub fn constant_node(c: Constant, rank: u32) -> Node {
-    let mut node = Node::new(Op::Constant(c), vec![]);
-    node.rank = rank;
-    node
+    Node::constant(c, rank)
 }

@@ -8,8 +8,7 @@
 //! Absent: scales by channel or block, floats of 16 bits, and integers of other widths.
 
 use crate::state::Step;
-use relayout_ir::form::InPlace;
-use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_ir::graph::{Graph, InPlace, NodeId, ValueId};
 use relayout_ir::op::read::units;
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::types::Type;

@@ -224,8 +224,8 @@ impl ConstSource for Rounded {
 mod tests {
     use super::*;
     use relayout_ir::attr::Attr;
+    use relayout_ir::build::Builder;
     use relayout_ir::dim::Dim;
-    use relayout_ir::graph::Builder;
 
     /// Means of two rows and their exponents, of float32 numbers.
     fn plan() -> (Plan, [usize; 3]) {

@@ -1,10 +1,49 @@
 //! Edits of what reads what and of what is called how.
 
 use super::{Graph, NodeId, Op, Use, ValueId};
+use crate::dim::Dim;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 
+/// Small integer tensors of up to so many elements are followed element by element.
+pub const CONTENTS_LIMIT: usize = 1024;
+
+/// Who reads a value, to be handed to another one.
+#[derive(Clone, Debug, Default)]
+pub struct Handover {
+    /// Operands and captures.
+    pub uses: Vec<Use>,
+    /// Graph outputs.
+    pub outputs: Vec<usize>,
+    /// The new value takes over the name of this one, which gets that of the new value.
+    pub takes_name_of: Option<ValueId>,
+}
+
+impl Handover {
+    /// All that read a value now, and its name.
+    pub fn of(graph: &Graph, v: ValueId) -> Handover {
+        let (uses, outputs) = (graph.uses(v).into_vec(), graph.output_places(v).to_vec());
+        Handover { uses, outputs, takes_name_of: Some(v) }
+    }
+}
+
 impl Graph {
+    /// Lets these readers read another value from now on.
+    pub fn hand_over(&mut self, from: Handover, to: ValueId) {
+        for u in from.uses {
+            self.redirect(u, to);
+        }
+        for k in from.outputs {
+            self.redirect_output(k, to);
+        }
+        if let Some(of) = from.takes_name_of {
+            // What is known by the name holds no other elements than before, so it still differs from the model's if it did.
+            let differs = self.value(of).differs;
+            *self.value_mut(to).differs |= differs;
+            self.swap_names(of, to);
+        }
+    }
+
     /// Makes `u` read `to`. The new value must be of this graph; cycles are found by [`order`](Graph::order).
     pub(crate) fn redirect(&mut self, u: Use, to: ValueId) {
         self.edit_topology();
@@ -113,5 +152,18 @@ impl Graph {
             value.source = (NodeId::NONE, 0);
         }
         true
+    }
+
+    /// Whether this is a value of the graph whose producer is still there.
+    pub fn has(&self, v: ValueId) -> bool {
+        self.values.get(v.index()).is_some_and(|value| self.contains(value.source.0))
+    }
+
+    /// Sets what is known of the contents of a constant; of other values nothing becomes known.
+    pub fn know_contents(&mut self, v: ValueId) {
+        let contents = self.constant(v).and_then(|c| c.to_ints(CONTENTS_LIMIT));
+        if let Some(contents) = contents {
+            *self.value_mut(v).contents = Some(contents.into_iter().map(Dim::from).collect());
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Names of a graph's values, and which numbered ones are free.
 
-use super::ValueId;
+use super::ids::ValueId;
 use rustc_hash::FxHashMap;
 
 /// Which value has which name.

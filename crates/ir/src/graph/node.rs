@@ -1,6 +1,7 @@
 //! Nodes: what they are, what they read and leave, their attributes.
 
-use super::{Graph, ValueId};
+use super::Graph;
+use super::ids::ValueId;
 use crate::attr::{Attr, Attrs};
 use crate::constant::Constant;
 use crate::form::{Form, Slot, View};
@@ -115,6 +116,13 @@ impl Node {
             kept: false,
             letters: None,
         }
+    }
+
+    /// A node that is a constant, at this place in the order of the file.
+    pub fn constant(c: Constant, rank: u32) -> Node {
+        let mut node = Node::new(Op::Constant(c), vec![]);
+        node.rank = rank;
+        node
     }
 
     /// The ONNX op type in the default domain, if it is one; `None` of what is [`kept`](Node::kept).

@@ -1,6 +1,7 @@
 //! Nodes by number. The number of a node that went is given to the next one that comes.
 
-use super::{Node, NodeId};
+use super::ids::NodeId;
+use super::node::Node;
 use std::ops::{Index, IndexMut};
 
 /// The nodes of a graph.

@@ -1,6 +1,6 @@
 //! Who reads a value.
 
-use super::Use;
+use super::ids::Use;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
@@ -75,7 +75,7 @@ impl Readers {
 
 #[cfg(test)]
 mod tests {
-    use super::super::NodeId;
+    use super::super::ids::NodeId;
     use super::*;
 
     #[test]

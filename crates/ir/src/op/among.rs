@@ -32,9 +32,9 @@ pub fn is_among_signals(graph: &Graph, node: NodeId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::build::Builder;
     use crate::dim::Dim;
     use crate::dtype::DType;
-    use crate::graph::Builder;
     use crate::types::Type;
 
     fn value(graph: &mut Graph, op: &str, inputs: &[ValueId], dims: &[i64]) -> ValueId {

@@ -1,14 +1,13 @@
 //! Elementwise ops: each result element reads the operands' elements at its own coordinates, an operand of extent 1 or of
 //! fewer axes the ones that NumPy broadcasting gives it. Also what selects by it: Where, Clip, `PRelu`, Cast, Dropout.
 
-use super::infer::CONTENTS_LIMIT;
 use super::infer::{Answer, InferContext, Inferred, boolean, is_extent, quotient, same_dtype, typed};
 use super::query::{has_result, ints, is_scalar};
 use super::read::number;
 use super::{Axes, Case, Infer, OpDef};
 use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::graph::{Graph, Node};
+use crate::graph::{CONTENTS_LIMIT, Graph, Node};
 use std::cmp::Ordering;
 
 pub(super) const UNARY: &[Case] = &[Case::new("a* -> a*")];

@@ -33,6 +33,7 @@ mod query;
 pub mod read;
 mod recurrent;
 mod reduce;
+mod renumber;
 mod resize;
 mod sequence;
 mod shape;
@@ -54,6 +55,7 @@ pub use infer::{InferContext, Inferred};
 pub use matmul::equation_terms;
 pub use microsoft::*;
 pub use read::{Cut, Padding, cuts, paddings, pads, zero_padding};
+pub use renumber::{Said, renumbered};
 pub use volume::{Frames, ImageWindows, Volume};
 
 use crate::form::{Renumber, View};

@@ -1,15 +1,13 @@
 //! Shapes as data: Shape and Size read extents; `ConstantOfShape`, Range, `NonZero`, `OneHot` and `EyeLike` make tensors of them.
 
-use super::infer::{
-    Answer, CONTENTS_LIMIT, InferContext, Inferred, MAX_RANK, check_rank, is_extent, same_dtype, typed,
-};
+use super::infer::{Answer, InferContext, Inferred, MAX_RANK, check_rank, is_extent, same_dtype, typed};
 use super::read::number;
 use super::{Axes, AxisSource, Case, OpDef};
 use crate::attr::Attr;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::form::Renumber;
-use crate::graph::{Graph, Node};
+use crate::graph::{CONTENTS_LIMIT, Graph, Node};
 
 const SHAPE: &[Case] = &[Case::new("a* -> _").renumber(&[Renumber::Extents])];
 const SIZE: &[Case] = &[Case::new("a* -> _")];

@@ -1,6 +1,6 @@
 //! Cutting and extending along axes: Slice, Pad, Tile, Expand. The axes are numbers in attributes or operands.
 
-use super::infer::{Answer, CONTENTS_LIMIT, InferContext, Inferred, MAX_RANK, is_extent, typed};
+use super::infer::{Answer, InferContext, Inferred, MAX_RANK, is_extent, typed};
 use super::query::{known_or_absent, listed, rank, resized, ty};
 use super::read::{
     Cut, List, SymbolicCut, SymbolicPad, axes_of_slice, elements_taken, list, symbolic_cuts, symbolic_pads,
@@ -8,7 +8,7 @@ use super::read::{
 use super::{Axes, Case, OpDef};
 use crate::dim::Dim;
 use crate::form::{Implicit, Renumber};
-use crate::graph::{Graph, Node};
+use crate::graph::{CONTENTS_LIMIT, Graph, Node};
 use crate::types::Type;
 
 const SLICE_1: &[Case] =

@@ -2,7 +2,7 @@
 
 use super::infer::{Answer, InferContext, Inferred, MAX_RANK, check_rank, typed};
 use super::query::ints;
-use super::read::{list, perm};
+use super::read::{list, transpose_perm};
 use super::{Axes, OpDef};
 use crate::dim::Dim;
 use crate::form::View;
@@ -30,7 +30,7 @@ fn identity_view(graph: &Graph, node: &Node) -> Result<View, String> {
 }
 
 fn transpose_view(graph: &Graph, node: &Node) -> Result<View, String> {
-    perm::of(node, known_rank(graph, node)?).map(View::Transpose)
+    transpose_perm(node, known_rank(graph, node)?).map(View::Transpose)
 }
 
 fn reshape_view(graph: &Graph, node: &Node) -> Result<View, String> {
@@ -61,7 +61,7 @@ fn transpose(ctx: &mut InferContext<'_>) -> Answer {
         let shape = ctx.node.ints("perm").map(<[i64]>::len).filter(|n| *n <= MAX_RANK).map(|n| ctx.unknown_shape(n));
         return Ok(Inferred::one(typed(ctx.dtype(0), shape)));
     };
-    let perm = perm::of(ctx.node, shape.len())?;
+    let perm = transpose_perm(ctx.node, shape.len())?;
     let contents = ctx.known(0).and_then(|data| data.permute(&perm));
     let result = perm.into_iter().map(|p| shape[p].clone()).collect();
     Ok(Inferred::one(typed(ctx.dtype(0), Some(result))).with(contents))

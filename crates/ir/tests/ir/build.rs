@@ -1,11 +1,12 @@
 //! What the node builder adds, against what it was told.
 
 use relayout_ir::attr::Attr;
+use relayout_ir::build::{BuildError, Builder};
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, KernelLayouts, View};
-use relayout_ir::graph::{BuildError, Builder, Graph, Handover, Op, OpName, Use, ValueId};
+use relayout_ir::graph::{Graph, Handover, Op, OpName, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::patch::replace_value;
 use relayout_ir::types::Type;

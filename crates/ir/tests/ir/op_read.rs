@@ -2,8 +2,9 @@
 
 use crate::op_common::one_node;
 use relayout_ir::attr::Attr;
+use relayout_ir::build::Builder;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Builder, Graph, Node, NodeId};
+use relayout_ir::graph::{Graph, Node, NodeId};
 use relayout_ir::op::read::{
     self, Cut, Fill, Padding, SymbolicCut, axes_of_slice, cuts, fill, paddings, pads, reduced, symbolic_cuts,
 };

@@ -2,8 +2,8 @@
 
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::{InPlace, View};
-use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_ir::form::View;
+use relayout_ir::graph::{Graph, InPlace, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::storage::{Restated, StorageRule, TargetExtent, blocked_image, image_in_runs, restated};
 

@@ -7,8 +7,8 @@ use super::picks::gather;
 use crate::proto::make::{floats_attribute, int_attribute, ints_attribute, string_attribute};
 use crate::proto::{AttributeProto, NodeProto, TensorProto};
 use relayout_ir::dtype::DType;
-use relayout_ir::form::{Said, renumbered};
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
+use relayout_ir::op::{Said, renumbered};
 
 impl Exporter {
     /// Writes a node whose operands or results are stored in another order than ONNX's.

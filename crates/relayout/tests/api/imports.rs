@@ -250,26 +250,18 @@ fn crates() -> Vec<(String, PathBuf)> {
 }
 
 /// Circles of more than four files that are there, by crate. None may be added, and no file may join one.
-const LARGE: &[(&str, &[&str])] = &[
-    (
-        "ir",
-        &[
-            "attr.rs form.rs graph.rs graph/names.rs graph/node.rs graph/nodes.rs graph/readers.rs op/mod.rs op/read/perm.rs",
-        ],
-    ),
-    (
-        "proof",
-        &[
-            "lemmas/halves.rs lemmas/real.rs lemmas/scales.rs lemmas/scales/cut.rs ops/along.rs ops/blocked.rs ops/blocks.rs \
+const LARGE: &[(&str, &[&str])] = &[(
+    "proof",
+    &[
+        "lemmas/halves.rs lemmas/real.rs lemmas/scales.rs lemmas/scales/cut.rs ops/along.rs ops/blocked.rs ops/blocks.rs \
              ops/each.rs ops/filters.rs ops/fold.rs ops/mod.rs ops/movement.rs ops/placed.rs ops/quantize.rs ops/signed.rs \
              ops/transposed.rs ops/window.rs terms/fits.rs terms/flat.rs terms/lanes.rs terms/routed.rs terms/slots.rs \
              terms/symbolic.rs terms/term.rs",
-        ],
-    ),
-];
+    ],
+)];
 
 /// Folders that import each other, by crate. None may be added.
-const FOLDERS: &[(&str, &[&str])] = &[("ir", &["form graph op"]), ("proof", &["lemmas ops terms"])];
+const FOLDERS: &[(&str, &[&str])] = &[("proof", &["lemmas ops terms"])];
 
 type Listed = BTreeMap<String, BTreeSet<String>>;
 

@@ -10,7 +10,7 @@ use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::NCHWC;
-use relayout_ir::op::read::perm;
+use relayout_ir::perm;
 use relayout_ir::types::Type;
 use relayout_target_api::{Fragment, Left, Made, Operand, PassError, Piece};
 

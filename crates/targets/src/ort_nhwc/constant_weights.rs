@@ -14,8 +14,9 @@
 
 use super::providers::Provider;
 use relayout_ir::attr::Attr;
+use relayout_ir::build::Builder;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Builder, DuplicateName, Graph, Node, NodeId, ValueId};
+use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, ValueId};
 use relayout_ir::op::normalize_axis;
 use relayout_target_api::{Context, Cost, Counted, Declared, Fact, Numerics, Pass, Rule, Slot};
 

@@ -8,10 +8,11 @@
 //! own Transposes it does so once, as in the model that it was; with ours it would do so twice more.
 
 use super::wrapped::{is_last, is_wrapper};
-use relayout_ir::form::{Form, Said, renumbered};
+use relayout_ir::form::Form;
 use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::is_constant;
+use relayout_ir::op::{Said, renumbered};
 use relayout_ir::patch::{Insert, Patch, remove_dead};
 use relayout_target_api::{Declared, Fact, Pass, Slot};
 

@@ -1,10 +1,11 @@
 //! Moves of digits: parts of an axis change place. Standard ONNX has a Reshape, a Transpose and a Reshape for one.
 
 use crate::shared::nodes::{become_reshape, insert_reshape, numbers};
+use relayout_ir::build::Builder;
 use relayout_ir::dim::Dim;
-use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::op::read::perm;
+use relayout_ir::perm;
 use relayout_ir::types::Type;
 use relayout_target_api::moves::{Moved, moved};
 use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};

@@ -13,9 +13,10 @@
 
 use super::join_views::is_view;
 use relayout_ir::attr::Attr;
+use relayout_ir::build::Builder;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::Form;
-use relayout_ir::graph::{Builder, DuplicateName, Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::{Cut, Units, cuts, elements_taken, units};
 use relayout_ir::patch::{Patch, remove_dead};

@@ -16,7 +16,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::op::read::perm::{inverse, is_identity};
+use relayout_ir::perm::{inverse, is_identity};
 use relayout_ir::storage::reshape_target;
 use relayout_ir::types::Type;
 use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};

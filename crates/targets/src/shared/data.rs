@@ -12,7 +12,7 @@ use crate::shared::numbers;
 use crate::shared::pools::QuantizedPools;
 use relayout_ir::form::{Role, Slot};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
-use relayout_ir::op::read::perm;
+use relayout_ir::perm;
 use relayout_ir::raised::ProjectionForm;
 use relayout_target_api::{
     Cost, Form, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError, Raised, Recognized, Rule, Target,

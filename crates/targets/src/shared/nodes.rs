@@ -1,7 +1,8 @@
 //! Reshapes, as passes of several targets make them.
 
+use relayout_ir::build::Builder;
 use relayout_ir::dim::Dim;
-use relayout_ir::graph::{Builder, Graph, Handover, NodeId, Use, ValueId};
+use relayout_ir::graph::{Graph, Handover, NodeId, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::types::Type;
 use relayout_target_api::PassError;

@@ -4,11 +4,12 @@
 //! fewer than two axes beside a value whose last extent is 1 leaves spans of one element: 38 times as long, 12 ns for each element
 //! (1.31.1, `findings/numbers_beside_a_last_extent_of_one.sh`). With two axes it is the number that runs over all.
 
+use relayout_ir::build::{Builder, bind_again};
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::Form;
-use relayout_ir::graph::{Builder, Graph, NodeId, ValueId, bind_again};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_target_api::{Context, Counted, Declared, Fact, Numerics, Pass, PassError, Rule, Slot};
 

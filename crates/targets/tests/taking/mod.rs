@@ -15,7 +15,7 @@ use relayout_ir::form::Form as Bound;
 use relayout_ir::graph::{Graph, Handover, Node, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::model::Model;
-use relayout_ir::patch::{constant_node, remove_dead};
+use relayout_ir::patch::remove_dead;
 use relayout_ir::raised;
 use relayout_ir::text::parse;
 use relayout_passes::pipeline::{Outcome, PipelineOptions, run_steps, steps};
@@ -204,7 +204,7 @@ fn fill(graph: &mut Graph) {
         let Some(c) = graph.constant(v).filter(|c| c.source.bytes().is_err()) else { continue };
         let filled = filled(c, &graph.value(v).name);
         let maker = graph.value(v).producer().0;
-        let node: Node = constant_node(filled, graph.node(maker).rank);
+        let node: Node = Node::constant(filled, graph.node(maker).rank);
         let (ty, readers) = (graph.value(v).ty.clone(), Handover::of(graph, v));
         let name = graph.fresh_name("filled");
         let by = graph.add_single(node, name, ty).unwrap();

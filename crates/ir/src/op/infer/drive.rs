@@ -4,11 +4,11 @@
 //! at most [`MAX_NESTING`] deep. What the file declares and what inference finds are merged dim by dim: a constant beats an
 //! expression of symbols, which beats an anonymous dim. Where two constants contradict each other inference wins and says so.
 
-use super::{CONTENTS_LIMIT, FLOATS_LIMIT, InferContext, Inferred};
+use super::{FLOATS_LIMIT, InferContext, Inferred};
 use crate::constant::Constant;
 use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::graph::{Graph, NodeId, Op, ValueId};
+use crate::graph::{CONTENTS_LIMIT, Graph, NodeId, Op, ValueId};
 use crate::layout::{Layout, MAX_RANK};
 use crate::op::{control, def_of};
 use crate::types::{Shape, TensorType, Type};

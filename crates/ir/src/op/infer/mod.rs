@@ -19,7 +19,7 @@ use crate::attr::Attr;
 use crate::constant::Constant;
 use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::graph::{Graph, Node};
+use crate::graph::{CONTENTS_LIMIT, Graph, Node};
 use crate::types::{Shape, Type};
 
 /// What inference knows of one node.
@@ -70,9 +70,6 @@ impl Inferred {
         self
     }
 }
-
-/// Largest integer tensor whose contents are followed, in elements.
-pub const CONTENTS_LIMIT: usize = 1024;
 
 /// Largest float tensor whose contents are followed where they are whole numbers, in elements: as many as a shape has axes.
 pub const FLOATS_LIMIT: usize = 16;

@@ -1,7 +1,8 @@
 //! Elements of small tensors of known contents, picked and put in another order.
 
-use super::{CONTENTS_LIMIT, InferContext};
+use super::InferContext;
 use crate::dim::Dim;
+use crate::graph::CONTENTS_LIMIT;
 
 /// A tensor of known contents and shape.
 pub(in crate::op) struct Known<'a> {

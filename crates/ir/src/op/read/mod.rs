@@ -7,7 +7,7 @@
 //! | `cut` | what a Slice takes of each axis |
 //! | `pad` | what a Pad adds to each axis, and the number it fills with |
 //! | `reduced` | the axes of a reduction |
-//! | `perm` | the order that a Transpose leaves; inverse and merged orders |
+//! | `transpose` | the order that a Transpose leaves |
 //! | `depth` | the mode of `DepthToSpace` |
 //! | `number` | numbers of constants, epsilon |
 //! | `units` | what quantized integers stand for |
@@ -19,18 +19,19 @@ mod depth;
 mod number;
 mod operand;
 mod pad;
-pub mod perm;
 mod reduced;
+mod transpose;
 mod units;
 mod window;
 
+pub use crate::perm::{self, Merged};
 pub use cut::{Cut, SymbolicCut, axes_of_slice, cuts, elements_taken, symbolic_cuts};
 pub use depth::is_depth_first;
 pub use number::{EPSILON, epsilon, is_constant, known_ints, number, number_told};
 pub use operand::{List, OPERANDS, Place, Told, list, place_of};
 pub use pad::{Fill, Padding, SymbolicPad, fill, paddings, pads, symbolic_pads, zero_padding};
-pub use perm::Merged;
 pub use reduced::{keeps_axes, reduced};
+pub use transpose::transpose_perm;
 pub use units::{Units, units};
 pub use window::{AutoPad, Groups, Window, group, windows, windows_over};
 

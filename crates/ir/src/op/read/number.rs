@@ -53,9 +53,10 @@ pub fn known_ints(graph: &Graph, v: ValueId) -> Option<Vec<i64>> {
 mod tests {
     use super::*;
     use crate::attr::Attr;
+    use crate::build::Builder;
     use crate::constant::Constant;
     use crate::dtype::DType;
-    use crate::graph::{Builder, OpName};
+    use crate::graph::OpName;
 
     #[test]
     fn one_element_is_a_number_and_two_are_none() {

@@ -3,11 +3,12 @@
 use crate::ort_cpu::nodes::is_convolution;
 use crate::ort_cpu::taken_in::{Activated, activation_of, is_read_by, is_sum};
 use relayout_ir::attr::Attr;
+use relayout_ir::build::Builder;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
-use relayout_ir::op::read::perm;
+use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::patch::{Patch, remove_dead, replace_value};
+use relayout_ir::perm;
 use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 use std::collections::BTreeMap;
 

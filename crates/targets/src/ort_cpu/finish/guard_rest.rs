@@ -8,9 +8,10 @@
 use super::guard_host::{is_guard, zero};
 use crate::ort_cpu::Block;
 use crate::ort_cpu::read::dialect;
+use relayout_ir::build::Builder;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Builder, DuplicateName, Graph, Handover, NodeId, ValueId};
+use relayout_ir::graph::{DuplicateName, Graph, Handover, NodeId, ValueId};
 use relayout_ir::storage::axes_in_runs;
 use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 use std::collections::BTreeSet;

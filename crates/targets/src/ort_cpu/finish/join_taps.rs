@@ -3,9 +3,10 @@
 
 use crate::ort_cpu::nodes::is_convolution;
 use relayout_eval::{Affine, floats};
+use relayout_ir::build::Builder;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Builder, Graph, Node, NodeId, OpName, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, OpName, ValueId};
 use relayout_ir::patch::{Patch, remove_alone};
 use relayout_ir::types::Type;
 use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};

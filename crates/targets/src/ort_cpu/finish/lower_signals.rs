@@ -11,10 +11,11 @@
 use crate::ort_cpu::nodes::constant_behind_moves;
 use crate::shared::nodes::insert_reshape;
 use relayout_ir::attr::Attr;
+use relayout_ir::build::Builder;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, KernelLayouts, Renumber, View};
-use relayout_ir::graph::{Builder, Graph, Node, NodeId, Op, Use, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::op::{NCHWC, bind, normalize_axis};
 use relayout_ir::storage::{blocked_axes, reshape_target, storage_shape};

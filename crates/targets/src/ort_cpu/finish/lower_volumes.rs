@@ -4,11 +4,12 @@
 use crate::ort_cpu::nodes::{convolution, is_convolution, reshape, stored_before};
 use crate::shared::nodes::{become_reshape, numbers};
 use relayout_ir::attr::Attr;
+use relayout_ir::build::Builder;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::Form;
-use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::op::{Frames, Volume};
 use relayout_ir::storage::blocked_volume;
 use relayout_ir::types::Type;

@@ -2,8 +2,9 @@
 //! are put in order, and those that are channels are gathered.
 
 use relayout_ir::attr::Attr;
+use relayout_ir::build::Builder;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::{Layout, Segment};
 use relayout_ir::storage::image_in_runs;
 use relayout_target_api::PassError;

@@ -2,9 +2,10 @@
 //! between the declarations, and move nothing.
 
 use crate::shared::nodes::{become_reshape, insert_reshape, numbers};
+use relayout_ir::build::Builder;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::op::is_among_signals;
 use relayout_ir::storage::{BlockedVolume, blocked_axes, blocked_volume, storage_shape};

@@ -4,8 +4,9 @@
 //! convolutions, and a `HardSigmoid` too; of the four nodes it takes none.
 
 use relayout_ir::attr::Attr;
+use relayout_ir::build::{Builder, bind_again};
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, OpName, ValueId, bind_again};
+use relayout_ir::graph::{DuplicateName, Graph, NodeId, OpName, ValueId};
 use relayout_ir::op::read::{number, number_told};
 use relayout_ir::patch::remove_dead;
 use relayout_target_api::{Context, Counted, Numerics, PassError, Rule};

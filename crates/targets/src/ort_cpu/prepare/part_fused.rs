@@ -6,10 +6,9 @@
 
 use super::super::taken_in::{Activation, HARD_SWISH_OPSET, attributes_of, said};
 use crate::shared::forms::product::BROADCASTS_SINCE;
+use relayout_ir::build::{Builder, Draft, bind_again};
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{
-    Builder, Draft, DuplicateName, Graph, Handover, Node, NodeId, Op, OpName, ValueId, bind_again,
-};
+use relayout_ir::graph::{DuplicateName, Graph, Handover, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::op::MICROSOFT;
 use relayout_target_api::{Context, PassError};
 

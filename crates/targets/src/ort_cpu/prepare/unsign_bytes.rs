@@ -20,7 +20,7 @@ use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, Use, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
+use relayout_ir::patch::{Insert, Patch, remove_dead};
 use relayout_ir::types::Type;
 use relayout_target_api::{Context, Counted, Numerics, PassError, Rule};
 use std::collections::{BTreeMap, BTreeSet};
@@ -185,7 +185,7 @@ fn shifted(graph: &Graph, v: ValueId, uses: Vec<Use>) -> Option<Insert> {
         tensor.dtype = Some(DType::U8);
     }
     Some(Insert {
-        node: constant_node(
+        node: Node::constant(
             Constant::inline(DType::U8, dims.clone(), bytes.into()),
             graph.node(value.producer().0).rank,
         ),

@@ -10,7 +10,7 @@ use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
-use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
+use relayout_ir::patch::{Insert, Patch, remove_dead};
 use relayout_ir::types::Type;
 use relayout_target_api::{Context, Numerics, PassError};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -86,7 +86,7 @@ pub(super) fn widen_halves(graph: &mut Graph, cx: &mut Context<'_>) -> Result<()
         let floats = cast(graph, v, DType::F32, as_floats);
         patch.insert(match &graph.node(producer).op {
             Op::Constant(c) => Insert {
-                node: constant_node(widened(c), graph.node(producer).rank),
+                node: Node::constant(widened(c), graph.node(producer).rank),
                 takes_name_of: (others.is_empty() && outputs.is_empty()).then_some(v),
                 ..floats
             },

@@ -4,8 +4,9 @@
 //! 0.16 ms (1.31, one thread, AVX-512). Written out, it also stays in blocks between convolutions: the product is a depthwise convolution of one tap.
 
 use relayout_ir::attr::Attr;
+use relayout_ir::build::{Builder, bind_again};
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, OpName, ValueId, bind_again};
+use relayout_ir::graph::{DuplicateName, Graph, NodeId, OpName, ValueId};
 use relayout_target_api::{Context, Counted, Numerics, PassError, Rule, Sizes};
 
 /// The rule.

@@ -3,8 +3,9 @@
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Bound, Form, Slot, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
-use relayout_ir::op::read::perm;
+use relayout_ir::op::read::transpose_perm;
 use relayout_ir::op::{Alike, alike, bind};
+use relayout_ir::perm;
 
 /// An axis of a value.
 pub(super) type Place = (ValueId, usize);
@@ -84,7 +85,7 @@ fn stored(graph: &Graph, node: &Node, slot: Slot, axis: usize) -> Option<Meeting
     let dim = dim_of(graph, (v, axis))?;
     let dims = |v: ValueId| graph.storage_shape(v, &graph.value(v).layout);
     let dim = match node.onnx()? {
-        "Transpose" => turned(&perm::of(node, graph.value(v).ty.rank()?).ok()?, slot, dim)?,
+        "Transpose" => turned(&transpose_perm(node, graph.value(v).ty.rank()?).ok()?, slot, dim)?,
         _ => kept(&dims(v)?, dim, &dims(w)?)?,
     };
     Meeting::of(node, to, axis_at(graph, w, dim)?)

@@ -4,7 +4,7 @@ use super::meets::{Meeting, Place, axis_at, dim_of, meeting};
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, Slot, View};
 use relayout_ir::graph::{Graph, NodeId, Op, Use, ValueId};
-use relayout_ir::op::read::perm;
+use relayout_ir::perm;
 use relayout_target_api::Sizes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,11 +6,12 @@ use super::region::{Region, Swaps, Way};
 use crate::ort_nhwc::join_views::shorten;
 use crate::shared::nodes::{become_reshape, numbers};
 use relayout_eval::Picked;
+use relayout_ir::build::Builder;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
-use relayout_ir::graph::{Builder, Graph, Handover, NodeId, Use, ValueId};
+use relayout_ir::graph::{Graph, Handover, Node, NodeId, Use, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
+use relayout_ir::patch::{Insert, Patch, remove_dead};
 use relayout_ir::storage::reshape_target;
 use relayout_ir::types::{TensorType, Type};
 use relayout_target_api::PassError;
@@ -142,7 +143,7 @@ fn set_constant(graph: &mut Graph, u: Use, constant: Constant) -> Result<(), Pas
     let value = graph.value(v);
     let mut patch = Patch::new();
     patch.insert(Insert {
-        node: constant_node(constant, graph.node(value.producer().0).rank),
+        node: Node::constant(constant, graph.node(value.producer().0).rank),
         name: format!("{}.ordered", value.name),
         ty: value.ty.clone(),
         layout: value.layout.clone(),

@@ -1,6 +1,6 @@
 //! Orders of axes, as lists: axis `i` of a result is axis `perm[i]` of the operand.
 
-pub(super) use relayout_ir::op::read::perm::{inverse, is_identity};
+pub(super) use relayout_ir::perm::{inverse, is_identity};
 
 /// Extents in this order.
 pub(super) fn apply(perm: &[usize], shape: &[u64]) -> Option<Vec<u64>> {

@@ -5,12 +5,14 @@
 
 use super::projection::turns;
 use relayout_ir::attr::Attr;
+use relayout_ir::build::Builder;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Atom, Form, Role};
-use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, ValueId};
+use relayout_ir::graph::{DuplicateName, Graph, NodeId, ValueId};
 use relayout_ir::op::normalize_axis;
-use relayout_ir::op::read::{EPSILON, epsilon, perm};
+use relayout_ir::op::read::{EPSILON, epsilon, transpose_perm};
+use relayout_ir::perm;
 use relayout_ir::raised::LayerNorm;
 use relayout_target_api::{Counted, Numerics, PassError, Raise, Raised, RaisedOperand, Rule};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -80,7 +82,7 @@ fn pixels_around(graph: &Graph, x: ValueId, y: ValueId) -> (FxHashSet<ValueId>, 
         let (node, order) = (graph.node(n), if produces { &from_images } else { &to_images });
         moved &= !graph.is_output(v)
             && node.onnx() == Some("Transpose")
-            && perm::of(node, rank).is_ok_and(|perm| perm == *order);
+            && transpose_perm(node, rank).is_ok_and(|perm| perm == *order);
         images.extend(if produces { node.operand(0) } else { node.result(0) });
     });
     let mut convolved = false;

@@ -4,13 +4,14 @@
 use super::projection::turns;
 use relayout_eval::reading;
 use relayout_ir::attr::Attrs;
+use relayout_ir::build::Builder;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form as Bound, KernelLayouts};
-use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::op::read::perm;
+use relayout_ir::perm;
 use relayout_ir::raised::ChannelAffine;
 use relayout_target_api::{
     Become, Cost, Counted, Form, NodeQuery, Numerics, Offer, PassError, Raise, Raised, RaisedOperand, Recognized, Rule,

@@ -5,9 +5,10 @@
 
 use super::find::{Extents, Found, extents};
 use relayout_ir::attr::Attr;
+use relayout_ir::build::Builder;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, OpName, ValueId};
+use relayout_ir::graph::{DuplicateName, Graph, NodeId, OpName, ValueId};
 use relayout_ir::types::Type;
 use relayout_target_api::PassError;
 

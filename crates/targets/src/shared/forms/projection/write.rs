@@ -4,12 +4,13 @@ use super::find::Told;
 use super::images;
 use crate::shared::forms::product::GEMM_WITHOUT_SUMMAND;
 use relayout_ir::attr::Attr;
+use relayout_ir::build::Builder;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
-use relayout_ir::op::read::perm;
+use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::patch::Patch;
+use relayout_ir::perm;
 use relayout_ir::raised::ProjectionForm;
 use relayout_target_api::PassError;
 

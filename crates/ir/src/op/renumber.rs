@@ -1,12 +1,12 @@
 //! What a node says of axes, said for the order in which the first operand with axes is stored, or the first result where no
 //! operand has axes.
 
-use super::{Form, Implicit, Renumber};
+use super::read::{axes_of_slice, known_ints};
+use super::{equation_terms, normalize_axis};
 use crate::attr::Attr;
 use crate::dim::Dim;
+use crate::form::{Form, Implicit, Renumber};
 use crate::graph::{Graph, Node, ValueId};
-use crate::op::read::{axes_of_slice, known_ints};
-use crate::op::{equation_terms, normalize_axis};
 use crate::storage::{StorageRule, places};
 
 /// One thing that a node says of axes.

@@ -1,8 +1,8 @@
 //! Whether a view is free: its result is the operand's bytes as they lie, and how it is declared then.
 
-use super::View;
+use super::{Graph, ValueId};
 use crate::dim::Dim;
-use crate::graph::{Graph, ValueId};
+use crate::form::View;
 use crate::layout::storage::FreeOrCopy;
 use crate::layout::{Layout, Refusal};
 use crate::storage::{restated, same_bytes};

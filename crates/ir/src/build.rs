@@ -6,7 +6,8 @@
 //! ```
 //! use relayout_ir::attr::Attr;
 //! use relayout_ir::dtype::DType;
-//! use relayout_ir::graph::{Builder, Graph};
+//! use relayout_ir::build::Builder;
+//! use relayout_ir::graph::Graph;
 //! use relayout_ir::types::Type;
 //!
 //! let mut graph = Graph::new("g");
@@ -23,17 +24,16 @@
 //! Names are proposals: each is made unique in the order in which things are added. So are layouts of results row-major unless
 //! a draft says otherwise.
 
-use super::{DuplicateName, Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use crate::attr::Attr;
 use crate::constant::Constant;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::form::{Form, KernelLayouts, View};
+use crate::graph::{DuplicateName, Graph, Handover, Node, NodeId, Op, OpName, ValueId};
 use crate::layout::Layout;
 use crate::op::bind;
-use crate::op::infer::{CONTENTS_LIMIT, infer_one};
+use crate::op::infer::infer_one;
 use crate::op::read::{Place, place_of};
-use crate::patch::constant_node;
 use crate::types::{TensorType, Type};
 
 /// Why a node whose type is inferred can't be added.
@@ -72,42 +72,7 @@ pub struct Builder<'g> {
     pub base: Option<String>,
 }
 
-/// Who reads a value, to be handed to another one.
-#[derive(Clone, Debug, Default)]
-pub struct Handover {
-    /// Operands and captures.
-    pub uses: Vec<Use>,
-    /// Graph outputs.
-    pub outputs: Vec<usize>,
-    /// The new value takes over the name of this one, which gets that of the new value.
-    pub takes_name_of: Option<ValueId>,
-}
-
-impl Handover {
-    /// All that read a value now, and its name.
-    pub fn of(graph: &Graph, v: ValueId) -> Handover {
-        let (uses, outputs) = (graph.uses(v).into_vec(), graph.output_places(v).to_vec());
-        Handover { uses, outputs, takes_name_of: Some(v) }
-    }
-}
-
 impl Graph {
-    /// Lets these readers read another value from now on.
-    pub fn hand_over(&mut self, from: Handover, to: ValueId) {
-        for u in from.uses {
-            self.redirect(u, to);
-        }
-        for k in from.outputs {
-            self.redirect_output(k, to);
-        }
-        if let Some(of) = from.takes_name_of {
-            // What is known by the name holds no other elements than before, so it still differs from the model's if it did.
-            let differs = self.value(of).differs;
-            *self.value_mut(to).differs |= differs;
-            self.swap_names(of, to);
-        }
-    }
-
     /// Adds a node and infers the types of its results. A type that is given is checked against what is inferred; `unknowns`
     /// counts the anonymous dims of the model.
     ///
@@ -132,19 +97,6 @@ impl Graph {
             BuildError::Node { node, why }
         })?;
         Ok(n)
-    }
-
-    /// Whether this is a value of the graph whose producer is still there.
-    pub fn has(&self, v: ValueId) -> bool {
-        self.values.get(v.index()).is_some_and(|value| self.contains(value.source.0))
-    }
-
-    /// Sets what is known of the contents of a constant; of other values nothing becomes known.
-    pub fn know_contents(&mut self, v: ValueId) {
-        let contents = self.constant(v).and_then(|c| c.to_ints(CONTENTS_LIMIT));
-        if let Some(contents) = contents {
-            *self.value_mut(v).contents = Some(contents.into_iter().map(Dim::from).collect());
-        }
     }
 }
 
@@ -188,7 +140,7 @@ impl<'g> Builder<'g> {
     /// [`DuplicateName`], here and below: fresh names rule it out.
     pub fn constant(&mut self, what: &str, c: Constant) -> Result<ValueId, DuplicateName> {
         let (ty, name) = (c.ty(), self.name(what));
-        self.graph.add_single(constant_node(c, self.rank), name, ty)
+        self.graph.add_single(Node::constant(c, self.rank), name, ty)
     }
 
     /// A vector of 64-bit integers.
@@ -270,7 +222,7 @@ impl<'g> Builder<'g> {
         let name = self.graph.fresh_name(&format!("{}.shape", self.graph.value(x).name));
         let target = Constant::ints(target);
         let ty = target.ty();
-        let target = self.graph.add_single(constant_node(target, self.rank), name, ty)?;
+        let target = self.graph.add_single(Node::constant(target, self.rank), name, ty)?;
         let ins = vec![self.graph.value(x).layout.declared()];
         Ok(self.op_of(OpName::onnx("Reshape"), 0, [x, target]).kernel_in(ins, vec![to.declared()]))
     }
@@ -477,7 +429,7 @@ impl Draft<'_, '_> {
         let name = builder.name(what);
         let graph = &mut *builder.graph;
         let n = graph.add_inferred(node, vec![Some((name, Type::Unknown))], unknowns)?;
-        let v = ValueId(graph.values.len() as u32 - 1);
+        let v = graph.node(n).outputs[0].expect("it was added with one result");
         if let Some(layout) = layouts.into_iter().next().flatten() {
             *graph.value_mut(v).layout = layout;
         }

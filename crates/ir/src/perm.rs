@@ -1,19 +1,5 @@
 //! Orders of axes: place `i` of the result holds axis `perm[i]` of the operand, as in ONNX's Transpose.
 
-use super::super::normalize_axis;
-use crate::graph::Node;
-
-/// The order that a Transpose of an operand of this rank leaves, reversed by default.
-///
-/// # Errors
-/// If the attribute holds no permutation of the axes.
-pub fn of(node: &Node, rank: usize) -> Result<Vec<usize>, String> {
-    let Some(perm) = node.ints("perm") else { return Ok((0..rank).rev().collect()) };
-    let axes: Option<Vec<usize>> = perm.iter().map(|&p| normalize_axis(p, rank)).collect();
-    axes.filter(|axes| axes.len() == rank && is_permutation(axes))
-        .ok_or_else(|| format!("`perm` {perm:?} is no permutation of {rank} axes"))
-}
-
 /// Whether each of the first axes is there once.
 pub fn is_permutation(perm: &[usize]) -> bool {
     let mut seen = vec![false; perm.len()];
@@ -76,8 +62,6 @@ pub fn merged(perm: &[usize], counts: impl Fn(usize) -> bool) -> Merged {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attr::Attr;
-    use crate::graph::{Op, OpName};
 
     #[test]
     fn an_order_and_its_inverse_leave_every_axis() {
@@ -89,16 +73,6 @@ mod tests {
         assert_eq!(then(&[1, 0], &[0]), None);
         for other in [&[0, 0][..], &[1], &[0, 2]] {
             assert!(!is_permutation(other));
-        }
-    }
-
-    #[test]
-    fn a_transpose_reverses_unless_told_otherwise() {
-        let mut node = Node::new(Op::Onnx(OpName::onnx("Transpose")), vec![]);
-        assert_eq!(of(&node, 3), Ok(vec![2, 1, 0]));
-        for (perm, expected) in [(vec![0, -1, 1], Some(vec![0, 2, 1])), (vec![0, 1], None), (vec![0, 1, 1], None)] {
-            node.attrs.insert("perm".to_owned(), Attr::Ints(perm));
-            assert_eq!(of(&node, 3).ok(), expected);
         }
     }
 
