@@ -54,7 +54,7 @@ pub(crate) struct Entry {
 }
 
 /// What there is of a key.
-pub(crate) enum Found {
+pub(crate) enum Lookup {
     Entry(Entry),
     Nothing,
     /// An entry whose files are not those that were written.
@@ -62,16 +62,16 @@ pub(crate) enum Found {
 }
 
 /// Looks for the entry of a key, and whether its files are those that were written.
-pub(crate) fn look_up(cache: &Private, key: &str) -> Found {
+pub(crate) fn look_up(cache: &Private, key: &str) -> Lookup {
     let folder = cache.entries().join(key);
     let text = match fs::read(folder.join(MANIFEST)) {
         Ok(text) => text,
-        Err(_) if folder.exists() => return Found::Damaged,
-        Err(_) => return Found::Nothing,
+        Err(_) if folder.exists() => return Lookup::Damaged,
+        Err(_) => return Lookup::Nothing,
     };
     match serde_json::from_slice::<Manifest>(&text) {
-        Ok(manifest) if manifest.key == key => manifest.checked(&folder).map_or(Found::Damaged, Found::Entry),
-        _ => Found::Damaged,
+        Ok(manifest) if manifest.key == key => manifest.checked(&folder).map_or(Lookup::Damaged, Lookup::Entry),
+        _ => Lookup::Damaged,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Makes an entry: on a thread of its own, because a start waits only so long.
 
 use crate::digest;
-use crate::entry::{self, Entry, Found, Said};
+use crate::entry::{self, Entry, Lookup, Said};
 use crate::folder::{ModelCache, Private};
 use crate::known::Files;
 use crate::outcome::StartKind;
@@ -102,12 +102,12 @@ impl Job {
         };
         let mut why = Vec::new();
         match entry::look_up(cache, key) {
-            Found::Entry(entry) => return Ready::of_entry(StartKind::Kept, entry, key),
-            Found::Damaged => {
+            Lookup::Entry(entry) => return Ready::of_entry(StartKind::Kept, entry, key),
+            Lookup::Damaged => {
                 cache.drop_entry(&slot, key);
                 why.push("what was kept is damaged and was made anew".to_owned());
             }
-            Found::Nothing => {}
+            Lookup::Nothing => {}
         }
         let made = self.optimized(model);
         let kept = match &made {

@@ -1,7 +1,7 @@
 //! What to load in place of a model.
 
 use crate::digest;
-use crate::entry::{self, Found, Said};
+use crate::entry::{self, Lookup, Said};
 use crate::folder::ModelCache;
 use crate::known;
 use crate::make::{Job, Owned, Ready};
@@ -171,8 +171,8 @@ fn kept(model: ModelInput<'_>, options: &StartOptions, cache: Option<&ModelCache
     };
     let key = options.key(&digest);
     match entry::look_up(&cache, &key) {
-        Found::Entry(entry) => Some(Ready::of_entry(StartKind::Kept, entry, &key)),
-        Found::Nothing | Found::Damaged => None,
+        Lookup::Entry(entry) => Some(Ready::of_entry(StartKind::Kept, entry, &key)),
+        Lookup::Nothing | Lookup::Damaged => None,
     }
 }
 

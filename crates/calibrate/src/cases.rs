@@ -2,7 +2,7 @@
 
 use relayout_ir::op::NCHWC;
 use relayout_targets::measured::{
-    Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, ELEMENTWISE, Form, GemmShape, Pool,
+    Activation, Attention, AttentionShape, AxisShape, Case, ConvKernel, ConvShape, Copy, ELEMENTWISE, GemmShape, Pool,
     PoolShape, Projection, ProjectionShape, Reorder, ResizeShape, Scaling, Side, Spread, VolumeShape, is_binary,
 };
 
@@ -40,8 +40,8 @@ pub(super) fn add(
 /// Bytes of weights that a copy of a node brings along.
 pub(super) fn weight_bytes(case: &Case, block: u64) -> u64 {
     match case {
-        Case::Conv(s, Form::Plain) => 4 * s.m * (s.c / s.group.max(1)) * s.kh * s.kw,
-        Case::Volume(s) => weight_bytes(&Case::Conv(s.image, Form::Plain), block) * s.kd,
+        Case::Conv(s, ConvKernel::Plain) => 4 * s.m * (s.c / s.group.max(1)) * s.kh * s.kw,
+        Case::Volume(s) => weight_bytes(&Case::Conv(s.image, ConvKernel::Plain), block) * s.kd,
         Case::Conv(s, _) => {
             let padded = |c: u64| c.next_multiple_of(block);
             4 * padded(s.m) * padded(s.c / s.group.max(1)) * s.kh * s.kw
@@ -82,15 +82,15 @@ impl Adding<'_> {
         self.sketch.node(op, domain, inputs, &output, attributes)
     }
 
-    fn conv(&mut self, s: &ConvShape, form: Form) -> Result<String, CalibrateError> {
+    fn conv(&mut self, s: &ConvShape, form: ConvKernel) -> Result<String, CalibrateError> {
         let padded = |c: u64| c.next_multiple_of(self.block);
         let groups = s.group.max(1);
         let (cg, mg) = (s.c / groups, s.m / groups);
         let (c, m, inputs, group) = match form {
-            Form::Plain => (s.c, s.m, cg, groups),
-            Form::Blocked if s.is_depthwise() => (padded(s.c), padded(s.c), 1, padded(s.c)),
-            Form::Blocked => (groups * padded(cg), groups * padded(mg), padded(cg), groups),
-            Form::BlockedFromNchw => (s.c, padded(s.m), s.c, 1),
+            ConvKernel::Plain => (s.c, s.m, cg, groups),
+            ConvKernel::Blocked if s.is_depthwise() => (padded(s.c), padded(s.c), 1, padded(s.c)),
+            ConvKernel::Blocked => (groups * padded(cg), groups * padded(mg), padded(cg), groups),
+            ConvKernel::BlockedFromNchw => (s.c, padded(s.m), s.c, 1),
         };
         let x = self.x(&[s.n, c, s.h, s.w])?;
         let weights = self.sketch.floats(&self.name("w"), &[m, inputs, s.kh, s.kw])?;
@@ -118,8 +118,8 @@ impl Adding<'_> {
             }
         }
         let (op, domain) = match (form, s.activation) {
-            (Form::Plain, None) => ("Conv", ""),
-            (Form::Plain, Some(_)) => ("FusedConv", "com.microsoft"),
+            (ConvKernel::Plain, None) => ("Conv", ""),
+            (ConvKernel::Plain, Some(_)) => ("FusedConv", "com.microsoft"),
             _ => ("Conv", NCHWC),
         };
         Ok(self.node(op, domain, &[&x, &weights, &bias], &attributes))

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use relayout_targets::measured::{Case, ConvShape, Form, MeasuredCosts, Reorder, Side};
+use relayout_targets::measured::{Case, ConvKernel, ConvShape, MeasuredCosts, Reorder, Side};
 use serde::Serialize;
 
 use super::shapes::{Source, draw};
@@ -160,22 +160,22 @@ fn ways(shape: &ConvShape, block: u64) -> Vec<(&'static str, Chain)> {
     let conv = |form| Case::Conv(*shape, form);
     let output = Case::Reorder(Reorder::Output, Side::Nchw, [shape.n, shape.m, shape.oh, shape.ow]);
     let input = Case::Reorder(Reorder::Input, Side::Nchw, [shape.n, shape.c, shape.h, shape.w]);
-    let mut ways = vec![("plain", vec![conv(Form::Plain)])];
+    let mut ways = vec![("plain", vec![conv(ConvKernel::Plain)])];
     if shape.group == 1 && shape.c < block {
-        ways.push(("blocked from NCHW", vec![conv(Form::BlockedFromNchw)]));
-        ways.push(("blocked from NCHW, then a reorder", vec![conv(Form::BlockedFromNchw), output]));
+        ways.push(("blocked from NCHW", vec![conv(ConvKernel::BlockedFromNchw)]));
+        ways.push(("blocked from NCHW, then a reorder", vec![conv(ConvKernel::BlockedFromNchw), output]));
         return ways;
     }
     let per_group = [shape.c / shape.group, shape.m / shape.group];
-    let dense = Case::Conv(ConvShape { group: 1, ..*shape }, Form::Blocked);
+    let dense = Case::Conv(ConvShape { group: 1, ..*shape }, ConvKernel::Blocked);
     if shape.is_depthwise() || per_group.iter().all(|c| c.is_multiple_of(block)) || shape.group == 1 {
-        ways.push(("blocked", vec![conv(Form::Blocked)]));
+        ways.push(("blocked", vec![conv(ConvKernel::Blocked)]));
         // Reorders take channels by four, and the groups of the one behind them must fit.
         if shape.c.is_multiple_of(4) {
-            ways.push(("blocked between two reorders", vec![input, conv(Form::Blocked), output]));
+            ways.push(("blocked between two reorders", vec![input, conv(ConvKernel::Blocked), output]));
         }
     } else {
-        ways.push(("blocked, each group padded", vec![conv(Form::Blocked)]));
+        ways.push(("blocked, each group padded", vec![conv(ConvKernel::Blocked)]));
     }
     if shape.group > 1 && !shape.is_depthwise() && shape.c <= 512 {
         ways.push(("blocked, without groups", vec![dense]));

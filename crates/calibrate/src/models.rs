@@ -7,7 +7,7 @@ use crate::fastest::{COMPARED, Job, Teller, TuneStep};
 use crate::tune::{Tuned, tune};
 use relayout::optimize;
 use relayout_targets::OrtCpu;
-use relayout_targets::measured::{Case, Form, MeasuredCosts, Timed};
+use relayout_targets::measured::{Case, ConvKernel, MeasuredCosts, Timed};
 use relayout_verify::{ModelSource, Options, time_side_by_side};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ fn kernels(tuned: &Tuned, table: &MeasuredCosts) -> Check {
     let compared = pairs.filter_map(|(shape, pair)| {
         let [plain, other] = pair.each_ref().map(|(case, _)| table.ns(case));
         let other_name = match &pair[1].0 {
-            Case::Conv(_, Form::BlockedFromNchw) => "blocked from NCHW",
+            Case::Conv(_, ConvKernel::BlockedFromNchw) => "blocked from NCHW",
             _ => "blocked",
         };
         let measured_ns = pair.map(|(_, ns)| ns);
@@ -122,7 +122,7 @@ fn kernels(tuned: &Tuned, table: &MeasuredCosts) -> Check {
 fn kernel(case: &Case) -> Option<(Kernel, bool)> {
     let both = |shape: &dyn fmt::Debug| (format!("{shape:?}"), format!("{shape:?}"));
     match case {
-        Case::Conv(shape, form) => Some(((format!("{shape:?}"), spelled(shape)), *form != Form::Plain)),
+        Case::Conv(shape, form) => Some(((format!("{shape:?}"), spelled(shape)), *form != ConvKernel::Plain)),
         Case::Pool(pool, shape, blocked) => Some((both(&(pool, shape)), *blocked)),
         Case::Resize(scaling, shape, blocked) => Some((both(&(scaling, shape)), *blocked)),
         _ => None,

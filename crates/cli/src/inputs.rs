@@ -35,7 +35,7 @@ pub(crate) enum Jobs {
 
 /// A model and its place below the folder that it was found in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Found {
+struct ModelPath {
     path: PathBuf,
     below: PathBuf,
 }
@@ -122,8 +122,8 @@ fn one(a: &Optimize, model: &Path) -> Result<Job, Failure> {
     Ok(Job { model, out, named: true })
 }
 
-fn several(a: &Optimize, found: Found) -> Result<Job, Failure> {
-    let Found { path: model, below } = found;
+fn several(a: &Optimize, found: ModelPath) -> Result<Job, Failure> {
+    let ModelPath { path: model, below } = found;
     let out = match &a.output.out {
         None => beside(&model, a.output.emit),
         Some(out) if is_stdout(out) => {
@@ -176,14 +176,14 @@ fn is_pattern(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.contains(['*', '?', '['])) && !path.exists()
 }
 
-fn file(model: &Path) -> Result<Found, Failure> {
+fn file(model: &Path) -> Result<ModelPath, Failure> {
     let name = model.file_name().ok_or_else(|| Failure::usage(format!("{} names no file", model.display())))?;
-    Ok(Found { path: model.to_owned(), below: name.into() })
+    Ok(ModelPath { path: model.to_owned(), below: name.into() })
 }
 
 /// The models of a folder and those below it, by name, and the folders that were left out. What earlier runs wrote there is left out, too, and so
 /// is what is hidden.
-fn in_folder(folder: &Path, out: Option<&Path>) -> Result<(Vec<Found>, Vec<LeftOut>), Failure> {
+fn in_folder(folder: &Path, out: Option<&Path>) -> Result<(Vec<ModelPath>, Vec<LeftOut>), Failure> {
     let out = out.and_then(|out| out.canonicalize().ok());
     let wanted = |entry: &DirEntry| {
         let hidden = entry.file_name().to_string_lossy().starts_with('.');
@@ -211,7 +211,7 @@ fn in_folder(folder: &Path, out: Option<&Path>) -> Result<(Vec<Found>, Vec<LeftO
         if is_model(&path)
             && let Ok(below) = path.strip_prefix(folder)
         {
-            found.push(Found { below: below.to_owned(), path });
+            found.push(ModelPath { below: below.to_owned(), path });
         }
     }
     if found.is_empty() {
@@ -221,7 +221,7 @@ fn in_folder(folder: &Path, out: Option<&Path>) -> Result<(Vec<Found>, Vec<LeftO
 }
 
 /// The models that a pattern names. Their places are counted from the last folder that the pattern names in full.
-fn by_pattern(pattern: &Path) -> Result<Vec<Found>, Failure> {
+fn by_pattern(pattern: &Path) -> Result<Vec<ModelPath>, Failure> {
     let text = pattern.to_string_lossy();
     let base: PathBuf = pattern.components().take_while(|part| !is_pattern(Path::new(part.as_os_str()))).collect();
     let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::default() };
@@ -231,7 +231,7 @@ fn by_pattern(pattern: &Path) -> Result<Vec<Found>, Failure> {
         let path = path.map_err(Failure::model)?;
         if is_model(&path) {
             let below = path.strip_prefix(&base).unwrap_or(&path).to_owned();
-            found.push(Found { path, below });
+            found.push(ModelPath { path, below });
         }
     }
     if found.is_empty() {

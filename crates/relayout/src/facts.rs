@@ -201,7 +201,7 @@ pub(crate) const FACTS: &[Fact] = &[
 
 /// A place where one of them would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct LoadFault {
     /// The first result of the node.
     pub(crate) value: String,
     /// What is wrong with it.
@@ -210,7 +210,7 @@ pub(crate) struct Found {
 
 /// What messages that are about to be written have of them and those that they were made from, the last of `before`, have not. What can be
 /// written otherwise is. Functions of any of `before` are the model's; `ir` knows the types of values.
-pub(crate) fn new_in(before: &[&ModelProto], after: &mut ModelProto, ir: &Model, numerics: Numerics) -> Vec<Found> {
+pub(crate) fn new_in(before: &[&ModelProto], after: &mut ModelProto, ir: &Model, numerics: Numerics) -> Vec<LoadFault> {
     let opset = ir.opsets.get("").copied().unwrap_or(0);
     let of = |proto, calls| Written { proto, graph: &ir.graph, opset, calls };
     let had_functions = before.iter().any(|proto| !proto.functions.is_empty());
@@ -229,7 +229,7 @@ pub(crate) fn new_in(before: &[&ModelProto], after: &mut ModelProto, ir: &Model,
     let why = |fact: &Fact| {
         format!("{SEEN_IN} can't have {}: {} (docs/runtime-bugs.md, \"{}\")", fact.what, fact.outcome, fact.heading)
     };
-    let told = |place: Place| Some(Found { value: place.value, why: why(FACTS.get(place.fact)?) });
+    let told = |place: Place| Some(LoadFault { value: place.value, why: why(FACTS.get(place.fact)?) });
     found.into_iter().filter_map(told).collect()
 }
 

@@ -6,7 +6,7 @@
 //! twice as far each time. A fault that names no node is looked for by halves. After [`TRIES`] the model is left as it is.
 
 use crate::error::Error;
-use crate::facts::{self, Found};
+use crate::facts::{self, LoadFault};
 use relayout_ir::graph::{Graph, NodeId, Op};
 use relayout_target_api::PassError;
 use std::collections::BTreeSet;
@@ -71,7 +71,7 @@ impl Failed {
     }
 
     /// What a runtime would do wrong, if anything, in a graph that is about to be written.
-    pub(crate) fn at(graph: &Graph, found: &[Found]) -> Option<Failed> {
+    pub(crate) fn at(graph: &Graph, found: &[LoadFault]) -> Option<Failed> {
         let first = found.first()?;
         let makers = found.iter().filter_map(|found| graph.by_name(&found.value));
         let ranks = makers.map(|v| graph.node(graph.value(v).producer().0).rank).collect();

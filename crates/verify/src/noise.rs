@@ -144,7 +144,7 @@ pub enum Near {
 
 /// What was found out about a result on one set of inputs.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Found {
+pub(super) enum Agreement {
     Equal,
     Near,
     /// It differs, and why that is said.
@@ -228,21 +228,24 @@ impl Noise {
     }
 
     /// Judges `other`, which stands for `output`.
-    pub(super) fn judge(&self, output: &Tensor, other: &Tensor, near: Near, precision: Precision) -> Found {
+    pub(super) fn judge(&self, output: &Tensor, other: &Tensor, near: Near, precision: Precision) -> Agreement {
         let far = match distances(output, other) {
             Ok(far) => far,
             Err(why) => {
-                return self.broken.clone().map_or(Found::Differs(why), |own| Found::Unknown(unlike_itself(&own)));
+                return self
+                    .broken
+                    .clone()
+                    .map_or(Agreement::Differs(why), |own| Agreement::Unknown(unlike_itself(&own)));
             }
         };
         if far.iter().all(|&d| d == 0.0) {
-            return blank(output).map_or(Found::Equal, |why| Found::Unknown(why.to_owned()));
+            return blank(output).map_or(Agreement::Equal, |why| Agreement::Unknown(why.to_owned()));
         }
         if near == Near::Exact {
             return differs(output, other, &far, |_| 0.0);
         }
         if let Some(own) = &self.broken {
-            return Found::Unknown(unlike_itself(own));
+            return Agreement::Unknown(unlike_itself(own));
         }
         match Magnitudes::of(output) {
             None => self.judge_whole(output, other, &far),
@@ -251,12 +254,12 @@ impl Noise {
                     && precision.logistic
                     && magnitudes.clusters().largest < FEWEST_DIGITS * BESIDE_ONE
                 {
-                    return Found::Unknown("its numbers are too near to zero for a Sigmoid".to_owned());
+                    return Agreement::Unknown("its numbers are too near to zero for a Sigmoid".to_owned());
                 }
                 if near == Near::Noise
                     && let Some(why) = self.above_cap(output, precision)
                 {
-                    return Found::Unknown(why);
+                    return Agreement::Unknown(why);
                 }
                 let scales = magnitudes.scales();
                 let base = if let Near::Within(most) = near { most.max(precision.base) } else { precision.base };
@@ -271,8 +274,10 @@ impl Noise {
                     least + noise.min(cap) + base * scales[at].max(magnitudes.of[at])
                 };
                 match differs(output, other, &far, |at| allowance(at, true)) {
-                    Found::Differs(why) if differs(output, other, &far, |at| allowance(at, false)) == Found::Near => {
-                        Found::Unknown(format!("the original's own noise is too large to tell: {why}"))
+                    Agreement::Differs(why)
+                        if differs(output, other, &far, |at| allowance(at, false)) == Agreement::Near =>
+                    {
+                        Agreement::Unknown(format!("the original's own noise is too large to tell: {why}"))
                     }
                     found => found,
                 }
@@ -289,20 +294,20 @@ impl Noise {
 
     /// Judges what has no fractions: it may differ only where the original differs from itself, and in at most as many elements; steps
     /// of 8 and 16 bits are what arithmetic was rounded to, so they may differ elsewhere, too, by as much.
-    fn judge_whole(&self, output: &Tensor, other: &Tensor, far: &[f64]) -> Found {
+    fn judge_whole(&self, output: &Tensor, other: &Tensor, far: &[f64]) -> Agreement {
         let steps = matches!(output.data(), Data::I8(_) | Data::U8(_) | Data::I16(_) | Data::U16(_));
         let flips = self.own.iter().filter(|&&own| own > 0.0).count();
         let most = self.own.iter().copied().fold(0.0, f64::max);
         let count = far.iter().filter(|&&d| d > 0.0).count();
         if steps && most > CAP_OF_STEPS {
-            return Found::Unknown(format!(
+            return Agreement::Unknown(format!(
                 "the original differs from itself by {most} steps when the last bit of its inputs is another"
             ));
         }
         if count > flips * if steps { 2 } else { 1 } {
             let found = differs(output, other, far, |_| 0.0);
-            return if let Found::Differs(why) = found {
-                Found::Differs(format!("{why}; the original differs from itself in {flips}"))
+            return if let Agreement::Differs(why) = found {
+                Agreement::Differs(format!("{why}; the original differs from itself in {flips}"))
             } else {
                 found
             };
@@ -361,7 +366,7 @@ fn blank(output: &Tensor) -> Option<&'static str> {
 }
 
 /// What is said of the element that is furthest beyond its allowance, if one is.
-fn differs(a: &Tensor, b: &Tensor, far: &[f64], allowance: impl Fn(usize) -> f64) -> Found {
+fn differs(a: &Tensor, b: &Tensor, far: &[f64], allowance: impl Fn(usize) -> f64) -> Agreement {
     let beyond = far.iter().enumerate().filter(|(at, d)| **d > allowance(*at));
     let ratio = |at: usize, d: f64| if allowance(at) > 0.0 { d / allowance(at) } else { f64::INFINITY };
     let (mut count, mut worst) = (0, None);
@@ -371,13 +376,15 @@ fn differs(a: &Tensor, b: &Tensor, far: &[f64], allowance: impl Fn(usize) -> f64
             worst = Some((at, ratio(at, d)));
         }
     }
-    let Some((at, _)) = worst else { return Found::Near };
+    let Some((at, _)) = worst else { return Agreement::Near };
     let place = coordinates(at, a.shape());
     let of = far.len();
     let allowed = allowance(at);
     let (a, b) = (a.spelled(at), b.spelled(at));
     let allowed = if allowed > 0.0 { format!(", where {allowed:.1e} is noise") } else { String::new() };
-    Found::Differs(format!("{count} of {of} elements; at {place:?} {a} in the first and {b} in the second{allowed}"))
+    Agreement::Differs(format!(
+        "{count} of {of} elements; at {place:?} {a} in the first and {b} in the second{allowed}"
+    ))
 }
 
 /// The largest noise of each element that leaves digits to compare; `None` if it is not of numbers with fractions.

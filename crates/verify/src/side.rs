@@ -6,7 +6,7 @@ use crate::compare::{OutputComparison, compare};
 use crate::draws::{Draw, nudged};
 use crate::io::Ends;
 use crate::model::{Level, Model, ModelSource};
-use crate::noise::{Found, Near, Noise};
+use crate::noise::{Agreement, Near, Noise};
 use crate::original::{Original, Precisions, Running};
 use crate::tensor::Tensor;
 use relayout::io::End;
@@ -138,7 +138,7 @@ impl Side {
                     let precision = original.precisions.output(output.name());
                     let found = match noise.judge(output, other, near, precision) {
                         // There is nothing to compare in any run, so nothing was missed.
-                        Found::Unknown(_) if original.declares_none(output.name()) => Found::Equal,
+                        Agreement::Unknown(_) if original.declares_none(output.name()) => Agreement::Equal,
                         found => found,
                     };
                     (compare(output, other), found)
@@ -158,31 +158,31 @@ fn named<'t>(tensors: &'t [Tensor], name: &str) -> Option<&'t Tensor> {
     tensors.iter().find(|tensor| tensor.name() == name)
 }
 
-fn lacking(tensor: &Tensor, model: &str) -> (OutputComparison, Found) {
+fn lacking(tensor: &Tensor, model: &str) -> (OutputComparison, Agreement) {
     let why = format!("the {model} model does not have it");
-    (OutputComparison::mismatched(tensor, why.clone()), Found::Differs(why))
+    (OutputComparison::mismatched(tensor, why.clone()), Agreement::Differs(why))
 }
 
 /// What was seen of one output so far.
 pub(super) struct Seen {
     figures: OutputComparison,
-    found: Vec<(usize, Found)>,
+    found: Vec<(usize, Agreement)>,
 }
 
 impl Seen {
     /// Whether it differs on some set.
     pub(super) fn differs(&self) -> bool {
-        self.found.iter().any(|(_, found)| matches!(found, Found::Differs(_)))
+        self.found.iter().any(|(_, found)| matches!(found, Agreement::Differs(_)))
     }
 
     /// Does not call different what differs by no more than the first model from itself where it was shaken.
     pub(super) fn excuse(&mut self, results: &[Vec<Tensor>], shaken: &Side) {
         let name = &self.figures.name;
-        for (set, found) in self.found.iter_mut().filter(|(_, found)| matches!(found, Found::Differs(_))) {
+        for (set, found) in self.found.iter_mut().filter(|(_, found)| matches!(found, Agreement::Differs(_))) {
             let Some(at) = shaken.outputs[*set].iter().position(|one| one.name() == name) else { continue };
             let covers = |other| shaken.noise[*set][at].covers(&shaken.outputs[*set][at], other);
             if let Some([far, own]) = named(&results[*set], name).and_then(covers) {
-                *found = Found::Shaken(format!(
+                *found = Agreement::Shaken(format!(
                     "it differs by {far:.1e} at most, and the first model from itself by {own:.1e} where its inputs and weights are off by \
                      a hundred thousandth"
                 ));
@@ -190,7 +190,7 @@ impl Seen {
         }
     }
 
-    fn add(all: &mut Vec<Seen>, set: usize, figures: OutputComparison, found: Found) {
+    fn add(all: &mut Vec<Seen>, set: usize, figures: OutputComparison, found: Agreement) {
         Self::join(all, vec![Seen { figures, found: vec![(set, found)] }]);
     }
 
@@ -213,17 +213,17 @@ impl Seen {
         let differs = self
             .found
             .iter()
-            .find_map(|(set, found)| if let Found::Differs(why) = found { Some(on(*set, why)) } else { None });
-        let compared = self.found.iter().any(|(_, found)| matches!(found, Found::Equal | Found::Near));
+            .find_map(|(set, found)| if let Agreement::Differs(why) = found { Some(on(*set, why)) } else { None });
+        let compared = self.found.iter().any(|(_, found)| matches!(found, Agreement::Equal | Agreement::Near));
         let unknown = self
             .found
             .iter()
-            .find_map(|(_, found)| if let Found::Unknown(why) = found { Some(why.clone()) } else { None });
-        let near = self.found.iter().any(|(_, found)| *found == Found::Near);
+            .find_map(|(_, found)| if let Agreement::Unknown(why) = found { Some(why.clone()) } else { None });
+        let near = self.found.iter().any(|(_, found)| *found == Agreement::Near);
         let shaken = self
             .found
             .iter()
-            .find_map(|(set, found)| if let Found::Shaken(why) = found { Some(on(*set, why)) } else { None });
+            .find_map(|(set, found)| if let Agreement::Shaken(why) = found { Some(on(*set, why)) } else { None });
         let (answer, why) = match (differs, compared) {
             (Some(why), _) => (Answer::Differs, Some(why)),
             (None, _) if shaken.is_some() => (Answer::NotCompared, shaken),

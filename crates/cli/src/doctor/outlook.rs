@@ -1,7 +1,7 @@
 //! What each target would gain of a model, as a table and in sentences.
 
 use super::here::Here;
-use super::trial::{Found, Outcome, Row, Unit, ask, questions};
+use super::trial::{Findings, Outcome, Row, Unit, ask, questions};
 use super::weigh::Weighed;
 use crate::args;
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ pub(super) struct Outlook {
 
 /// Looks at a model for at most as long as the arguments say.
 pub(super) fn of(path: &Path, here: &Here, a: &args::Doctor) -> Result<Outlook, Failure> {
-    let Found { weighed, rows } = ask(path, &questions(here), a)?;
+    let Findings { weighed, rows } = ask(path, &questions(here), a)?;
     let limit_hit = rows.iter().any(|row| matches!(row.outcome, Outcome::NotLookedAt));
     let model = path.display().to_string();
     let mut notes = Vec::new();

@@ -64,7 +64,7 @@ pub(super) enum Unit {
 }
 
 /// What was found of a model.
-pub(super) struct Found {
+pub(super) struct Findings {
     pub(super) weighed: Option<Weighed>,
     pub(super) rows: Vec<Row>,
 }
@@ -94,7 +94,7 @@ pub(super) fn questions(here: &Here) -> Vec<Question> {
 }
 
 /// Asks them within the time. The thread that looks for answers stops at its next pass after that, and ends with the program.
-pub(super) fn ask(path: &Path, questions: &[Question], a: &args::Doctor) -> Result<Found, Failure> {
+pub(super) fn ask(path: &Path, questions: &[Question], a: &args::Doctor) -> Result<Findings, Failure> {
     let end = Instant::now() + Duration::from_secs(a.seconds);
     let (sender, receiver) = channel();
     let mut options = Options::default()
@@ -108,8 +108,8 @@ pub(super) fn ask(path: &Path, questions: &[Question], a: &args::Doctor) -> Resu
     Ok(found)
 }
 
-fn gather(receiver: &Receiver<Told>, end: Instant) -> Result<Found, Failure> {
-    let mut found = Found { weighed: None, rows: Vec::new() };
+fn gather(receiver: &Receiver<Told>, end: Instant) -> Result<Findings, Failure> {
+    let mut found = Findings { weighed: None, rows: Vec::new() };
     loop {
         match receiver.recv_timeout(end.saturating_duration_since(Instant::now())) {
             Ok(Told::Weighed(weighed)) => found.weighed = Some(weighed),

@@ -32,7 +32,7 @@ impl<'a> Reference<'a> {
     }
 }
 
-pub(super) enum Found {
+pub(super) enum Located {
     Bytes(Bytes),
     Missing(String),
 }
@@ -60,24 +60,24 @@ impl From<TensorFault> for Failure {
 
 impl ExternalData {
     /// The bytes that `external_data` names, which must be `expected` many.
-    pub(super) fn external(&self, tensor: &TensorProto, expected: Option<u64>) -> Result<Found, Failure> {
+    pub(super) fn external(&self, tensor: &TensorProto, expected: Option<u64>) -> Result<Located, Failure> {
         let reference = Reference::of(tensor)?;
         let location = reference.location;
         if let Some(given) = &self.given {
             return match given.get(location) {
                 Some(Some(bytes)) => slice(bytes, Path::new(location), &reference, expected),
-                _ => Ok(Found::Missing(format!("the caller has no {location}"))),
+                _ => Ok(Located::Missing(format!("the caller has no {location}"))),
             };
         }
         let Some(dir) = self.dir() else {
-            return Ok(Found::Missing(format!("{location} is relative to a folder that is not known")));
+            return Ok(Located::Missing(format!("{location} is relative to a folder that is not known")));
         };
         let relative = inside(location)?;
         let path = dir.join(relative);
         let real = match path.canonicalize() {
             Ok(real) => real,
             Err(error) if is_absence(&error) => {
-                return Ok(Found::Missing(format!("{} does not exist", path.display())));
+                return Ok(Located::Missing(format!("{} does not exist", path.display())));
             }
             Err(source) => return Err(Failure::File(Error::Read { path, source })),
         };
@@ -122,7 +122,7 @@ fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), NotFound | NotADirectory | InvalidInput | InvalidFilename)
 }
 
-fn slice(file: &Bytes, path: &Path, reference: &Reference, expected: Option<u64>) -> Result<Found, Failure> {
+fn slice(file: &Bytes, path: &Path, reference: &Reference, expected: Option<u64>) -> Result<Located, Failure> {
     let size = file.len() as u64;
     let rest = size.checked_sub(reference.offset);
     // Without a length the data goes to the end of the file; a tensor's dims say how much of that is its own.
@@ -136,5 +136,5 @@ fn slice(file: &Bytes, path: &Path, reference: &Reference, expected: Option<u64>
         return Err(TensorFault::Length { expected, found: length, place: path.display().to_string() }.into());
     }
     // Both ends are at most the file's length, which is a usize.
-    Ok(Found::Bytes(file.slice(reference.offset as usize..end as usize)))
+    Ok(Located::Bytes(file.slice(reference.offset as usize..end as usize)))
 }

@@ -25,7 +25,7 @@ pub(crate) use location::Reference;
 use crate::error::{Error, Result, TensorFault};
 use crate::proto::tensor_proto::DataLocation;
 use crate::proto::{ModelProto, TensorProto};
-use location::Found;
+use location::Located;
 
 /// The data of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,8 +111,8 @@ impl ExternalData {
             return elements::inline_bytes(tensor, length).map(TensorData::Inline).map_err(fault);
         }
         match self.external(tensor, Some(length)).map_err(|error| error.of(tensor))? {
-            Found::Bytes(bytes) => Ok(TensorData::Inline(bytes)),
-            Found::Missing(reason) => Ok(TensorData::Missing { reason }),
+            Located::Bytes(bytes) => Ok(TensorData::Inline(bytes)),
+            Located::Missing(reason) => Ok(TensorData::Missing { reason }),
         }
     }
 

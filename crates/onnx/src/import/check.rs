@@ -3,7 +3,7 @@
 //! What is refused here, ONNX Runtime refuses to load. Nothing is said of operators of other domains, of opsets newer than the
 //! table, and of types, shapes and values.
 
-use super::schema::{self, Attribute, Count, Form, Found};
+use super::schema::{self, Attribute, Count, Lookup, OpSchema};
 use crate::proto::attribute_proto::AttributeType;
 use crate::proto::{AttributeProto, GraphProto, NodeProto};
 
@@ -14,22 +14,22 @@ pub(super) fn node(node: &NodeProto, opset: i64) -> Vec<String> {
     }
     let op = node.op_type();
     match schema::find(op, opset) {
-        Found::Form(form) => {
-            let mut wrong = ends(node, form);
-            wrong.extend(attributes(node, form));
+        Lookup::Known(schema) => {
+            let mut wrong = ends(node, schema);
+            wrong.extend(attributes(node, schema));
             // Bodies are looked at only if they are there and the ends are sound.
             if wrong.is_empty() {
                 wrong.extend(bodies(node, opset));
             }
             wrong
         }
-        Found::Deprecated(since) => {
+        Lookup::Deprecated(since) => {
             vec![format!("`{op}` is no operator since opset {since}, and the model has {opset}")]
         }
-        Found::Later(since) => {
+        Lookup::Later(since) => {
             vec![format!("`{op}` is an operator only from opset {since} on, and the model has {opset}")]
         }
-        Found::Unknown => vec![format!("`{op}` is no operator of the ONNX standard (opset {opset})")],
+        Lookup::Unknown => vec![format!("`{op}` is no operator of the ONNX standard (opset {opset})")],
     }
 }
 
@@ -65,9 +65,9 @@ fn fields(a: &AttributeProto) -> [(AttributeType, bool); 14] {
     ]
 }
 
-fn ends(node: &NodeProto, form: &Form) -> Vec<String> {
-    let inputs = end(&node.input, form.inputs, "input");
-    inputs.into_iter().chain(end(&node.output, form.outputs, "output")).collect()
+fn ends(node: &NodeProto, schema: &OpSchema) -> Vec<String> {
+    let inputs = end(&node.input, schema.inputs, "input");
+    inputs.into_iter().chain(end(&node.output, schema.outputs, "output")).collect()
 }
 
 fn end(names: &[String], count: Count, what: &str) -> Option<String> {
@@ -84,8 +84,8 @@ fn end(names: &[String], count: Count, what: &str) -> Option<String> {
     Some(format!("{what} {empty} is left out, and the operator needs it"))
 }
 
-fn attributes(node: &NodeProto, form: &Form) -> Vec<String> {
-    let find = |name: &str| form.attributes.iter().find(|a| a.name == name);
+fn attributes(node: &NodeProto, schema: &OpSchema) -> Vec<String> {
+    let find = |name: &str| schema.attributes.iter().find(|a| a.name == name);
     let mut wrong = Vec::new();
     // A name that begins with two underscores is the runtime's own business.
     for a in node.attribute.iter().filter(|a| !a.name().starts_with("__")) {
@@ -94,7 +94,7 @@ fn attributes(node: &NodeProto, form: &Form) -> Vec<String> {
             Some(known) => wrong.extend(mismatch(a, known)),
         }
     }
-    let missing = form.attributes.iter().filter(|a| a.required && !node.attribute.iter().any(|b| b.name() == a.name));
+    let missing = schema.attributes.iter().filter(|a| a.required && !node.attribute.iter().any(|b| b.name() == a.name));
     wrong.extend(missing.map(|a| format!("the attribute `{}` is required and not there", a.name)));
     if node.op_type() == "Constant" && node.attribute.is_empty() {
         wrong.push("has no value".to_owned());

@@ -25,9 +25,9 @@ pub(super) struct Attribute {
     pub(super) required: bool,
 }
 
-/// What an operator may have from one opset on, until the next form.
+/// What an operator may have from one opset on, until the next schema.
 #[derive(Debug)]
-pub(super) struct Form {
+pub(super) struct OpSchema {
     pub(super) inputs: Count,
     pub(super) outputs: Count,
     /// In order of their names.
@@ -36,9 +36,9 @@ pub(super) struct Form {
 
 /// What the table says of an operator in an opset.
 #[derive(Debug)]
-pub(super) enum Found {
-    /// It has this form.
-    Form(&'static Form),
+pub(super) enum Lookup {
+    /// It has this schema.
+    Known(&'static OpSchema),
     /// That opset, or one before it, took it away.
     Deprecated(i64),
     /// It comes with that later opset.
@@ -50,8 +50,8 @@ pub(super) enum Found {
 struct Table {
     ir_version: i64,
     opset: i64,
-    /// By name; forms in order of the opset in which each begins. `None` is a deprecation.
-    operators: FxHashMap<&'static str, Vec<(i64, Option<Form>)>>,
+    /// By name; schemas in order of the opset in which each begins. `None` is a deprecation.
+    operators: FxHashMap<&'static str, Vec<(i64, Option<OpSchema>)>>,
 }
 
 /// The newest IR version that is known.
@@ -65,12 +65,12 @@ pub(super) fn newest_opset() -> i64 {
 }
 
 /// Looks an operator of the standard's domain up.
-pub(super) fn find(operator: &str, opset: i64) -> Found {
-    let Some(forms) = table().operators.get(operator) else { return Found::Unknown };
+pub(super) fn find(operator: &str, opset: i64) -> Lookup {
+    let Some(forms) = table().operators.get(operator) else { return Lookup::Unknown };
     match forms.iter().rev().find(|(since, _)| *since <= opset) {
-        Some((_, Some(form))) => Found::Form(form),
-        Some((since, None)) => Found::Deprecated(*since),
-        None => forms.first().map_or(Found::Unknown, |(since, _)| Found::Later(*since)),
+        Some((_, Some(schema))) => Lookup::Known(schema),
+        Some((since, None)) => Lookup::Deprecated(*since),
+        None => forms.first().map_or(Lookup::Unknown, |(since, _)| Lookup::Later(*since)),
     }
 }
 
@@ -92,7 +92,7 @@ fn parse(text: &'static str) -> Option<Table> {
         }
         let form = match words.next()? {
             "deprecated" => None,
-            inputs => Some(Form {
+            inputs => Some(OpSchema {
                 inputs: count(inputs)?,
                 outputs: count(words.next()?)?,
                 attributes: words.map(attribute).collect::<Option<_>>()?,
@@ -148,11 +148,11 @@ mod tests {
 
     #[test]
     fn an_operator_has_the_form_of_its_opset() {
-        assert!(matches!(find("Upsample", 9), Found::Form(form) if form.inputs.most == Some(2)));
-        assert!(matches!(find("Upsample", 10), Found::Deprecated(10)));
-        assert!(matches!(find("Resize", 9), Found::Later(10)));
-        assert!(matches!(find("Reluu", 9), Found::Unknown));
-        let Found::Form(concat) = find("Concat", 13) else { panic!() };
+        assert!(matches!(find("Upsample", 9), Lookup::Known(schema) if schema.inputs.most == Some(2)));
+        assert!(matches!(find("Upsample", 10), Lookup::Deprecated(10)));
+        assert!(matches!(find("Resize", 9), Lookup::Later(10)));
+        assert!(matches!(find("Reluu", 9), Lookup::Unknown));
+        let Lookup::Known(concat) = find("Concat", 13) else { panic!() };
         assert_eq!(concat.inputs, Count { least: 1, most: None, omissible: true });
         assert!(concat.attributes.iter().any(|a| a.name == "axis" && a.required && a.kind == AttributeType::Int));
     }
@@ -163,15 +163,15 @@ mod tests {
         for def in entries().filter(|def| def.domain.is_empty()) {
             let Axes::Sig(cases) = &def.axes else { continue };
             for opset in def.opsets.0..=def.opsets.1 {
-                let Found::Form(form) = find(def.name, opset) else { continue };
+                let Lookup::Known(schema) = find(def.name, opset) else { continue };
                 let lacks = |what: &&Renumber| match **what {
                     Renumber::AxisAttr(name, _)
                     | Renumber::ResultAxisAttr(name, _)
                     | Renumber::AxesAttr(name, Implicit::Leading | Implicit::These(_)) => {
-                        form.attributes.iter().all(|a| a.name != name)
+                        schema.attributes.iter().all(|a| a.name != name)
                     }
                     Renumber::AxisInputOr(slot, _) | Renumber::AxesInput(slot, Implicit::Leading) => {
-                        form.inputs.most.is_some_and(|most| slot >= most)
+                        schema.inputs.most.is_some_and(|most| slot >= most)
                     }
                     _ => false,
                 };

@@ -27,7 +27,7 @@ const BLOCKS: [i64; 2] = [16, 8];
 /// What was found about two files of which nobody says how one was made of the other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Found {
+pub struct SearchResult {
     /// What the checker says.
     #[serde(flatten)]
     pub verdict: Verdict,
@@ -42,7 +42,7 @@ pub struct Found {
 ///
 /// # Errors
 /// [`Error`] if a file can't be read.
-pub fn find(input: &Path, result: &Path) -> Result<Found, Error> {
+pub fn find(input: &Path, result: &Path) -> Result<SearchResult, Error> {
     let (a, b) = (Contents::open(input)?.read()?, Contents::open(result)?.read()?);
     let blocks = if hosts::is_silent(&a) || hosts::is_silent(&b) { BLOCKS.map(Some).to_vec() } else { vec![None] };
     let mut last = None;
@@ -61,9 +61,9 @@ fn for_block(model: &Model, block: Option<i64>) -> Model {
     Model { block: model.block.or(block), ..model.clone() }
 }
 
-pub(crate) fn found(a: &Model, b: &Model) -> Found {
+pub(crate) fn found(a: &Model, b: &Model) -> SearchResult {
     let pair = Pair { a, b, agreed: &Agreed::default(), proof: &Proof::default() };
     let verdict = verdict(&pair);
     let cut = if verdict.holds() { None } else { cut::smallest(a, b, &same::of(a, b)) };
-    Found { verdict, cut }
+    SearchResult { verdict, cut }
 }

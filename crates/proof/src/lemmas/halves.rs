@@ -35,14 +35,14 @@ fn moves(term: &Term) -> bool {
 const LAYERS: usize = 64;
 
 /// What was found of a term that is moved.
-type Found = FxHashMap<u32, Option<u32>>;
+type Retyped = FxHashMap<u32, Option<u32>>;
 
 /// The same movement of elements of another type.
 fn retyped(
     terms: &mut Terms,
     (term, layers): (u32, usize),
     dtype: u8,
-    found: &mut Found,
+    found: &mut Retyped,
     inner: fn(&mut Terms, u32) -> Option<u32>,
 ) -> Option<u32> {
     if let Some(known) = found.get(&term) {
@@ -74,7 +74,7 @@ fn retyped(
 pub(crate) fn narrow(terms: &mut Terms, x: &Value) -> Option<Value> {
     let term = term_of(x).filter(|_| x.dtype == FLOAT)?;
     let inner = |terms: &mut Terms, term| halves(terms, term);
-    let source = Source::Term(retyped(terms, (term, LAYERS), HALF, &mut Found::default(), inner)?);
+    let source = Source::Term(retyped(terms, (term, LAYERS), HALF, &mut Retyped::default(), inner)?);
     Some(Value { source, dtype: HALF, ..x.clone() })
 }
 
@@ -120,7 +120,7 @@ fn widened(terms: &mut Terms, x: &Value) -> Option<Value> {
         let made = cast(term, terms.get(term));
         Some(terms.intern(made))
     };
-    let source = Source::Term(retyped(terms, (term_of(x)?, LAYERS), FLOAT, &mut Found::default(), floats)?);
+    let source = Source::Term(retyped(terms, (term_of(x)?, LAYERS), FLOAT, &mut Retyped::default(), floats)?);
     Some(Value { source, dtype: FLOAT, ..x.clone() })
 }
 

@@ -54,7 +54,7 @@ const NESTED: u32 = 128;
 
 /// A real form, and the largest relative difference between a constant in it and the one that a rule asks for.
 #[derive(Clone, Debug)]
-pub(crate) struct Form {
+pub(crate) struct RealForm {
     pub(crate) term: u32,
     /// The axes of the term that it is a form of, along those of this one; `None` if they are the same.
     pub(crate) view: Option<View>,
@@ -73,17 +73,17 @@ struct Multiple {
 type Ruled = Option<(Value, f64, f64)>;
 
 /// The real form of a term as one term; operands below `bound` stay as they are.
-pub(crate) fn whole(terms: &mut Terms, term: u32, bound: u32) -> Form {
+pub(crate) fn whole(terms: &mut Terms, term: u32, bound: u32) -> RealForm {
     let form = form(terms, term, bound);
     one(terms, form).unwrap_or(as_is(term))
 }
 
-pub(crate) fn as_is(term: u32) -> Form {
-    Form { term, view: None, factor: 1.0, bound: 0.0 }
+pub(crate) fn as_is(term: u32) -> RealForm {
+    RealForm { term, view: None, factor: 1.0, bound: 0.0 }
 }
 
 /// The real form of a term of the input, if it is another term: with its factor, and as one term.
-pub(crate) fn of_input(terms: &mut Terms, term: u32, bound: u32) -> Option<(Form, Form)> {
+pub(crate) fn of_input(terms: &mut Terms, term: u32, bound: u32) -> Option<(RealForm, RealForm)> {
     let factored = written(terms, term, bound)?;
     let form = one(terms, factored.clone()).filter(|form| form.term != term)?;
     if form.view.is_none() && is_normalization(terms.get(term)) {
@@ -93,11 +93,11 @@ pub(crate) fn of_input(terms: &mut Terms, term: u32, bound: u32) -> Option<(Form
 }
 
 /// The form with its factor as a product.
-fn one(terms: &mut Terms, form: Form) -> Option<Form> {
+fn one(terms: &mut Terms, form: RealForm) -> Option<RealForm> {
     let made = Rc::clone(terms.get(form.term));
     let far = (form.factor - 1.0).abs();
     if far <= ROUNDINGS * unit(made.dtype).unwrap_or(0.0) {
-        return Some(Form { factor: 1.0, bound: form.bound.max(far), ..form });
+        return Some(RealForm { factor: 1.0, bound: form.bound.max(far), ..form });
     }
     let view = form.view.unwrap_or_else(|| view::identity(&made.base).1);
     let base = view::shape(&view);
@@ -128,7 +128,7 @@ fn scalar(number: f64) -> Option<Value> {
     fits.then(|| Value::constant(1, &[], rounded.to_le_bytes().to_vec().into()))
 }
 
-fn form(terms: &mut Terms, term: u32, bound: u32) -> Form {
+fn form(terms: &mut Terms, term: u32, bound: u32) -> RealForm {
     if term < bound && !is_gate(terms, term, PRODUCTS) {
         return as_is(term);
     }
@@ -148,7 +148,7 @@ fn form(terms: &mut Terms, term: u32, bound: u32) -> Form {
 }
 
 /// The term in other ops, if it or an operand can be written so.
-fn written(terms: &mut Terms, term: u32, bound: u32) -> Option<Form> {
+fn written(terms: &mut Terms, term: u32, bound: u32) -> Option<RealForm> {
     let made = Rc::clone(terms.get(term));
     if is_normalization(&made) {
         let y = normalized(terms, &made)?;
@@ -175,12 +175,12 @@ fn written(terms: &mut Terms, term: u32, bound: u32) -> Option<Form> {
 }
 
 /// The form of a term with these axes, if it has each of its elements once.
-fn in_place(terms: &Terms, base: &[i64], (y, factor, bound): (Value, f64, f64)) -> Option<Form> {
+fn in_place(terms: &Terms, base: &[i64], (y, factor, bound): (Value, f64, f64)) -> Option<RealForm> {
     let term = term_of(&y).filter(|_| y.dtype == 1 && factor.is_finite())?;
     let own = &terms.get(term).base;
     let view = Some(y.view).filter(|view| own != base || *view != view::identity(base).1);
     let whole = |view: &View| view::shape(view) == base && view::inverse(view, own).is_some();
-    view.as_ref().is_none_or(whole).then_some(Form { term, view, factor, bound })
+    view.as_ref().is_none_or(whole).then_some(RealForm { term, view, factor, bound })
 }
 
 /// The real form of an operand, over the common axes of a term.

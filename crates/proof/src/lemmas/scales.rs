@@ -84,7 +84,7 @@ struct Known {
 }
 
 /// What a lemma found: a term of the input, and the largest relative difference of a constant.
-pub(crate) struct Found {
+pub(crate) struct LemmaMatch {
     pub(crate) term: u32,
     /// The axes of what was looked for, along those of the term.
     pub(crate) view: View,
@@ -108,11 +108,11 @@ impl Cores {
         let mut cores = Cores::default();
         for term in 0..count {
             let form = real::of_input(terms, term, count).map(|(factored, form)| {
-                let real::Form { term: of, view, factor, bound } = factored;
+                let real::RealForm { term: of, view, factor, bound } = factored;
                 if factor.is_normal() {
                     cores.parts.entry(of).or_insert((Known { term, view, bound }, factor));
                 }
-                let real::Form { term: form, view, bound, .. } = form;
+                let real::RealForm { term: form, view, bound, .. } = form;
                 cores.forms.entry(form).or_insert(Known { term, view: view.clone(), bound });
                 (form, view, bound)
             });
@@ -127,7 +127,7 @@ impl Cores {
     }
 
     /// A term of the input that is this one over the reals. Those of the input are below `bound`.
-    pub(crate) fn find(&self, terms: &mut Terms, term: u32, bound: u32) -> Option<Found> {
+    pub(crate) fn find(&self, terms: &mut Terms, term: u32, bound: u32) -> Option<LemmaMatch> {
         if let Some(found) = self.scaled(terms, term) {
             return Some(found);
         }
@@ -136,27 +136,27 @@ impl Cores {
             return self.formed(terms, &form, bound).filter(|found| is_of_type(terms, term, found.term));
         }
         let found = self.scaled(terms, form.term).filter(|_| form.term != term && form.view.is_none())?;
-        Some(Found { bound: found.bound.max(form.bound), lemmas: vec![SCALES, FORMS], ..found })
+        Some(LemmaMatch { bound: found.bound.max(form.bound), lemmas: vec![SCALES, FORMS], ..found })
     }
 
     /// The term of the input that has a form or is one.
-    pub(crate) fn formed(&self, terms: &Terms, form: &real::Form, bound: u32) -> Option<Found> {
+    pub(crate) fn formed(&self, terms: &Terms, form: &real::RealForm, bound: u32) -> Option<LemmaMatch> {
         let own = Known { term: form.term, view: None, bound: 0.0 };
         let known = if form.term < bound { &own } else { self.forms.get(&form.term)? };
         let view = between(terms, form, known)?;
-        Some(Found { term: known.term, view, bound: form.bound.max(known.bound), lemmas: vec![FORMS] })
+        Some(LemmaMatch { term: known.term, view, bound: form.bound.max(known.bound), lemmas: vec![FORMS] })
     }
 
     /// The form with a term of the input in the place of what this is a multiple of.
-    pub(crate) fn part(&self, terms: &Terms, form: &real::Form) -> Option<real::Form> {
+    pub(crate) fn part(&self, terms: &Terms, form: &real::RealForm) -> Option<real::RealForm> {
         let (known, factor) = self.parts.get(&form.term)?;
         let view = Some(between(terms, form, known)?);
         let (factor, bound) = (form.factor / factor, form.bound.max(known.bound));
-        factor.is_normal().then_some(real::Form { term: known.term, view, factor, bound })
+        factor.is_normal().then_some(real::RealForm { term: known.term, view, factor, bound })
     }
 
     /// The same by scales and shifts.
-    fn scaled(&self, terms: &Terms, term: u32) -> Option<Found> {
+    fn scaled(&self, terms: &Terms, term: u32) -> Option<LemmaMatch> {
         let wanted = core(terms, term)?;
         let candidates = self.products.get(&hash(&wanted))?;
         let mine = affine(terms, term)?;
@@ -165,13 +165,13 @@ impl Cores {
             let bound = distance(&mine, &theirs, terms.get(term).dtype)?;
             let lemmas = if made == other { vec![SCALES] } else { vec![SCALES, FORMS] };
             let view = view::identity(&terms.get(term).base).1;
-            Some(Found { term: other, view, bound: bound.max(more), lemmas })
+            Some(LemmaMatch { term: other, view, bound: bound.max(more), lemmas })
         })
     }
 }
 
 /// What has a form, along the axes of the term of the input that has the same one.
-fn between(terms: &Terms, form: &real::Form, known: &Known) -> Option<View> {
+fn between(terms: &Terms, form: &real::RealForm, known: &Known) -> Option<View> {
     let base = &terms.get(form.term).base;
     let (_, as_it_is) = view::identity(base);
     let back = view::inverse(known.view.as_ref().unwrap_or(&as_it_is), base)?;

@@ -1,7 +1,7 @@
 //! Terms: what ops compute, each stored once. Two values are equal if they are the same term under the same index map.
 
 use crate::files::model::width;
-use crate::lemmas::real::{Form, as_is};
+use crate::lemmas::real::{RealForm, as_is};
 use crate::lemmas::scales::{self, Cores};
 use crate::ops::{Convolved, Filters, Quantized};
 use crate::terms::align::{Aligned, Class, align, classes, term_of};
@@ -108,7 +108,7 @@ pub(crate) struct Terms {
     /// Number of names that were given to numbers that nobody knows.
     unknown: u64,
     /// Real forms of terms of the result.
-    pub(crate) forms: FxHashMap<u32, Form>,
+    pub(crate) forms: FxHashMap<u32, RealForm>,
     /// Normalizations of the input in other ops.
     pub(crate) norms: FxHashMap<u32, u32>,
     /// Whether powers of constants are computed, though ONNX does not fix how they round.
@@ -224,7 +224,7 @@ impl Terms {
     }
 
     /// The form as a multiple of a term of the input, if one has this form but for the factor.
-    pub(crate) fn known_part(&self, form: &Form) -> Option<Form> {
+    pub(crate) fn known_part(&self, form: &RealForm) -> Option<RealForm> {
         let (bound, cores) = self.input.as_ref()?;
         cores.as_ref().filter(|_| form.term >= *bound)?.part(self, form)
     }

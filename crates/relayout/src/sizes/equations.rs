@@ -35,17 +35,17 @@ pub(super) enum Need {
 
 /// The equations of a graph whose types are inferred, and of its bodies, each once, in the order of the nodes.
 pub(super) fn equations(graph: &Graph) -> Vec<Equation> {
-    let mut found = Found { seen: BTreeSet::new(), all: Vec::new() };
+    let mut found = EquationSet { seen: BTreeSet::new(), all: Vec::new() };
     found.graph(graph, Strength::Firm);
     found.all
 }
 
-struct Found {
+struct EquationSet {
     seen: BTreeSet<(Strength, Dim, Need)>,
     all: Vec<Equation>,
 }
 
-impl Found {
+impl EquationSet {
     fn graph(&mut self, graph: &Graph, strength: Strength) {
         for n in graph.order().unwrap_or_default() {
             let node = graph.node(n);
@@ -67,7 +67,7 @@ struct Reader<'a> {
     graph: &'a Graph,
     node: &'a Node,
     strength: Strength,
-    found: &'a mut Found,
+    found: &'a mut EquationSet,
 }
 
 impl<'a> Reader<'a> {

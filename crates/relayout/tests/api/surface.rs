@@ -31,7 +31,7 @@ pub(crate) struct Surface {
 
 /// Something that a name stands for.
 #[derive(Clone, Copy)]
-enum Found<'s> {
+enum Named<'s> {
     Module(usize),
     Item(usize, &'s Item),
 }
@@ -87,14 +87,14 @@ impl Sources {
                 Item::Mod(child) if is_public(&child.vis) => {
                     let name = child.ident.to_string();
                     self.visit_found(
-                        Found::Module(self.modules[m].children[&name]),
+                        Named::Module(self.modules[m].children[&name]),
                         &format!("{path}::{name}"),
                         surface,
                     );
                 }
                 _ => {
                     if let Some((name, _)) = named(item).filter(|(_, vis)| is_public(vis)) {
-                        self.visit_found(Found::Item(m, item), &format!("{path}::{name}"), surface);
+                        self.visit_found(Named::Item(m, item), &format!("{path}::{name}"), surface);
                     }
                 }
             }
@@ -105,7 +105,7 @@ impl Sources {
         for (from, name) in leaves(&u.tree) {
             let found = self.resolve(m, &from);
             match (&name, found.as_slice()) {
-                (None, [Found::Module(all)]) => self.visit(*all, path, surface),
+                (None, [Named::Module(all)]) => self.visit(*all, path, surface),
                 (Some(name), found) if !found.is_empty() => {
                     for found in found {
                         self.visit_found(*found, &format!("{path}::{name}"), surface);
@@ -122,13 +122,13 @@ impl Sources {
         }
     }
 
-    fn visit_found(&self, found: Found<'_>, path: &str, surface: &mut Surface) {
+    fn visit_found(&self, found: Named<'_>, path: &str, surface: &mut Surface) {
         match found {
-            Found::Module(m) => {
+            Named::Module(m) => {
                 surface.lines.insert(format!("mod {path}"));
                 self.visit(m, path, surface);
             }
-            Found::Item(m, item) => {
+            Named::Item(m, item) => {
                 if path.matches("::").count() == 1 {
                     surface.root.insert(path.rsplit("::").next().unwrap().to_owned());
                 }
@@ -142,8 +142,8 @@ impl Sources {
     }
 
     /// What a path means in a module: nothing if it is of another crate. A name can be a module and a function at once.
-    fn resolve(&self, m: usize, path: &[String]) -> Vec<Found<'_>> {
-        let Some((first, rest)) = path.split_first() else { return vec![Found::Module(m)] };
+    fn resolve(&self, m: usize, path: &[String]) -> Vec<Named<'_>> {
+        let Some((first, rest)) = path.split_first() else { return vec![Named::Module(m)] };
         match first.as_str() {
             "crate" => return self.resolve(0, rest),
             "self" => return self.resolve(m, rest),
@@ -160,9 +160,9 @@ impl Sources {
         if !rest.is_empty() {
             return Vec::new();
         }
-        let mut found: Vec<Found<'_>> = module.children.get(first).map(|&c| Found::Module(c)).into_iter().collect();
+        let mut found: Vec<Named<'_>> = module.children.get(first).map(|&c| Named::Module(c)).into_iter().collect();
         let is_it = |item: &&Item| named(item).is_some_and(|(name, _)| name == *first);
-        found.extend(module.items.iter().filter(is_it).map(|item| Found::Item(m, item)));
+        found.extend(module.items.iter().filter(is_it).map(|item| Named::Item(m, item)));
         for item in &module.items {
             let Item::Use(u) = item else { continue };
             for (from, name) in leaves(&u.tree) {

@@ -1,9 +1,9 @@
 //! Tables of measured costs: reading and writing them, and what the built-in one says of shapes whose times are known.
 
 use relayout_targets::measured::{
-    Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, CostsError, Form, GemmShape, Machine,
-    MeasuredCosts, Measurement, ORT_CPU, Pool, PoolShape, Projection, ProjectionShape, Reorder, ResizeShape, Scaling,
-    Side, Spec, Spread, VolumeShape, points_of, specs,
+    Activation, Attention, AttentionShape, AxisShape, Case, ConvKernel, ConvShape, Copy, CostsError, GemmShape,
+    Machine, MeasuredCosts, Measurement, ORT_CPU, Pool, PoolShape, Projection, ProjectionShape, Reorder, ResizeShape,
+    Scaling, Side, Spec, Spread, VolumeShape, points_of, specs,
 };
 
 const BLOCK: u64 = 16;
@@ -61,15 +61,16 @@ fn what_fills_a_block_is_counted_in_blocks_of_the_host_that_is_asked_about() {
     let eight = costs.clone().for_blocks_of(8);
     assert_eq!((costs.block(), eight.block(), eight.machine().block), (16, 8, 16));
     let work =
-        |costs: &MeasuredCosts, shape: ConvShape| costs.conv_ns(&shape, Form::Blocked).unwrap() - costs.node_ns();
+        |costs: &MeasuredCosts, shape: ConvShape| costs.conv_ns(&shape, ConvKernel::Blocked).unwrap() - costs.node_ns();
     let groups = ConvShape::same(64, 64, [14, 14], 3, 1).grouped(8);
     // A group of 8 channels fills a block of 8, and a quarter of the products of a block of 16.
     assert_eq!(work(&costs, groups), 4 * work(&eight, groups));
     let dense = groups.grouped(1);
     assert_eq!(work(&costs, dense), work(&eight, dense));
     // Fewer channels than a block are read as they are.
-    let thin =
-        |costs: &MeasuredCosts, c: u64| costs.conv_ns(&ConvShape::same(c, 64, [14, 14], 3, 1), Form::BlockedFromNchw);
+    let thin = |costs: &MeasuredCosts, c: u64| {
+        costs.conv_ns(&ConvShape::same(c, 64, [14, 14], 3, 1), ConvKernel::BlockedFromNchw)
+    };
     assert_eq!([&costs, &eight].map(|costs| thin(costs, 9).is_some()), [true, false]);
 }
 
@@ -85,16 +86,16 @@ fn cases() -> Vec<Case> {
     let axis = AxisShape { outer: 6, length: 50, inner: 1 };
     let attention = AttentionShape { heads: 6, queries: 50, keys: 90, width: 24, value_width: 40 };
     let mut cases = vec![
-        Case::Conv(conv, Form::Plain),
-        Case::Conv(conv, Form::Blocked),
-        Case::Conv(ConvShape::same(3, 40, [50, 60], 3, 2), Form::BlockedFromNchw),
-        Case::Conv(ConvShape { kh: 1, kw: 7, dilation: [1, 2], ..conv }, Form::Plain),
-        Case::Conv(ConvShape { kh: 1, kw: 7, dilation: [1, 2], ..conv }, Form::Blocked),
-        Case::Conv(ConvShape::same(40, 40, [20, 30], 5, 2).grouped(40), Form::Plain),
-        Case::Conv(ConvShape::same(40, 40, [20, 30], 5, 2).grouped(40), Form::Blocked),
-        Case::Conv(ConvShape::same(40, 80, [20, 30], 3, 2).grouped(4), Form::Plain),
-        Case::Conv(ConvShape::same(40, 80, [20, 30], 1, 2).grouped(4), Form::Blocked),
-        Case::Conv(ConvShape::same(40, 80, [20, 30], 1, 2), Form::Plain),
+        Case::Conv(conv, ConvKernel::Plain),
+        Case::Conv(conv, ConvKernel::Blocked),
+        Case::Conv(ConvShape::same(3, 40, [50, 60], 3, 2), ConvKernel::BlockedFromNchw),
+        Case::Conv(ConvShape { kh: 1, kw: 7, dilation: [1, 2], ..conv }, ConvKernel::Plain),
+        Case::Conv(ConvShape { kh: 1, kw: 7, dilation: [1, 2], ..conv }, ConvKernel::Blocked),
+        Case::Conv(ConvShape::same(40, 40, [20, 30], 5, 2).grouped(40), ConvKernel::Plain),
+        Case::Conv(ConvShape::same(40, 40, [20, 30], 5, 2).grouped(40), ConvKernel::Blocked),
+        Case::Conv(ConvShape::same(40, 80, [20, 30], 3, 2).grouped(4), ConvKernel::Plain),
+        Case::Conv(ConvShape::same(40, 80, [20, 30], 1, 2).grouped(4), ConvKernel::Blocked),
+        Case::Conv(ConvShape::same(40, 80, [20, 30], 1, 2), ConvKernel::Plain),
         Case::Volume(VolumeShape::same(conv, 6)),
         Case::Volume(VolumeShape { kd: 1, stride: 2, od: 3, ..VolumeShape::same(conv.grouped(4), 6) }),
         Case::Reorder(Reorder::Input, Side::Nchw, [1, 20, 9, 9]),
@@ -181,7 +182,7 @@ fn sizes_beyond_every_measurement_have_finite_costs() {
         let conv =
             ConvShape { n: size, c: size, h: size, w: size, m: size, ..ConvShape::same(size, size, [size; 2], 3, 2) };
         for shape in [conv, conv.grouped(size), ConvShape { oh: 0, kh: 0, kw: 0, ..conv }] {
-            for form in [Form::Plain, Form::Blocked, Form::BlockedFromNchw] {
+            for form in [ConvKernel::Plain, ConvKernel::Blocked, ConvKernel::BlockedFromNchw] {
                 assert!(costs.conv_ns(&shape, form).is_none_or(|ns| ns > 0), "{shape:?}");
             }
             let volume = VolumeShape { kd: size, stride: size, ..VolumeShape::same(shape, size) };
@@ -202,10 +203,10 @@ fn sizes_beyond_every_measurement_have_finite_costs() {
 fn a_form_without_a_kernel_has_no_cost() {
     let costs = builtin();
     let conv = |c, m| ConvShape::same(c, m, [14, 14], 3, 1);
-    assert_eq!(costs.conv_ns(&conv(16, 32), Form::BlockedFromNchw), None);
-    assert_eq!(costs.conv_ns(&conv(8, 32).grouped(2), Form::BlockedFromNchw), None);
-    assert_eq!(costs.conv_ns(&conv(9, 32).grouped(2), Form::Plain), None);
-    assert!(costs.conv_ns(&conv(15, 32), Form::BlockedFromNchw).is_some());
+    assert_eq!(costs.conv_ns(&conv(16, 32), ConvKernel::BlockedFromNchw), None);
+    assert_eq!(costs.conv_ns(&conv(8, 32).grouped(2), ConvKernel::BlockedFromNchw), None);
+    assert_eq!(costs.conv_ns(&conv(9, 32).grouped(2), ConvKernel::Plain), None);
+    assert!(costs.conv_ns(&conv(15, 32), ConvKernel::BlockedFromNchw).is_some());
 }
 
 #[test]
@@ -213,7 +214,7 @@ fn an_activation_costs_no_less_than_none_and_sigmoid_more_than_relu() {
     let costs = builtin();
     let ns = |activation| {
         let shape = ConvShape { activation, ..ConvShape::same(64, 64, [56, 56], 1, 1) };
-        [Form::Plain, Form::Blocked].map(|form| costs.conv_ns(&shape, form).unwrap())
+        [ConvKernel::Plain, ConvKernel::Blocked].map(|form| costs.conv_ns(&shape, form).unwrap())
     };
     for i in 0..2 {
         assert!(ns(None)[i] <= ns(Some(Activation::Relu))[i]);
@@ -223,10 +224,10 @@ fn an_activation_costs_no_less_than_none_and_sigmoid_more_than_relu() {
 
 /// What a convolution costs plain, blocked, and blocked between two reorders.
 fn ways(costs: &MeasuredCosts, shape: ConvShape) -> [u64; 3] {
-    let blocked = costs.conv_ns(&shape, Form::Blocked).unwrap();
+    let blocked = costs.conv_ns(&shape, ConvKernel::Blocked).unwrap();
     let input = costs.reorder_ns(Reorder::Input, Side::Nchw, [shape.n, shape.c, shape.h, shape.w]);
     let output = costs.reorder_ns(Reorder::Output, Side::Nchw, [shape.n, shape.m, shape.oh, shape.ow]);
-    [costs.conv_ns(&shape, Form::Plain).unwrap(), blocked, input + blocked + output]
+    [costs.conv_ns(&shape, ConvKernel::Plain).unwrap(), blocked, input + blocked + output]
 }
 
 #[test]
@@ -247,7 +248,7 @@ fn one_output_channel_stays_plain_and_so_do_small_groups_that_stand_alone() {
     let [plain, _, alone] = ways(&costs, ConvShape::same(64, 1, [56, 56], 1, 1));
     assert!(2 * plain < alone, "64 to 1: {plain} {alone}");
     let groups = ConvShape::same(32, 32, [56, 56], 3, 1).grouped(4);
-    let plain = costs.conv_ns(&groups, Form::Plain).unwrap();
+    let plain = costs.conv_ns(&groups, ConvKernel::Plain).unwrap();
     let [_, dense, alone] = ways(&costs, groups.grouped(1));
     assert!(plain < alone && 4 * plain < 5 * dense, "groups of 8: {plain} {dense} {alone}");
 }
@@ -272,7 +273,7 @@ fn a_convolution_of_volumes_is_dearer_plain_than_blocked_over_its_frames() {
         let image = ConvShape::same(c, c, [side; 2], 3, 1);
         let plain = costs.volume_ns(&VolumeShape::same(image, 8)).unwrap();
         // Three frames side by side, eight times.
-        let blocked = costs.conv_ns(&ConvShape { n: 8, c: 3 * c, ..image }, Form::Blocked).unwrap();
+        let blocked = costs.conv_ns(&ConvShape { n: 8, c: 3 * c, ..image }, ConvKernel::Blocked).unwrap();
         assert!(blocked < plain, "{c} channels: {plain} {blocked}");
     }
 }

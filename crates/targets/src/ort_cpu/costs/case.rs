@@ -197,7 +197,7 @@ impl Activation {
 
 /// How a convolution runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum ConvKernel {
     /// Channels-first in and out: a matrix product, after im2col where the kernel is larger than a pixel.
     Plain,
     /// Blocked in and out. Groups whose channels are no multiples of the block are padded one by one, unless there is a
@@ -346,7 +346,7 @@ pub struct AxisShape {
 #[non_exhaustive]
 pub enum Case {
     /// A convolution with bias.
-    Conv(ConvShape, Form),
+    Conv(ConvShape, ConvKernel),
     /// A three-dimensional convolution with bias.
     Volume(VolumeShape),
     /// A move to or from blocks: batch, channels, rows, columns.
@@ -387,7 +387,7 @@ impl Case {
         let padded = |c: u64| padded(c, block);
         let work = match self {
             Case::Conv(s, form) => conv_work(s, *form, block),
-            Case::Volume(s) => conv_work(&s.image, Form::Plain, block) * product([s.od, s.kd]),
+            Case::Volume(s) => conv_work(&s.image, ConvKernel::Plain, block) * product([s.od, s.kd]),
             Case::Reorder(_, _, [n, c, h, w]) => padded(*c) * product([*n, *h, *w]),
             Case::Transpose(shape, _, _) => product(shape.iter().copied()),
             Case::Elementwise(_, elements, _) => *elements as f64,
@@ -410,15 +410,15 @@ impl Case {
 }
 
 /// Multiplications of a convolution: of padded channels in the blocked forms, whose kernels skip rows of padding as well.
-pub(super) fn conv_work(s: &ConvShape, form: Form, block: u64) -> f64 {
+pub(super) fn conv_work(s: &ConvShape, form: ConvKernel, block: u64) -> f64 {
     let group = s.group.max(1);
     let (cg, mg) = (s.c / group, s.m / group);
     let blocked = product([s.n, s.ow, s.kw]) * s.row_taps();
     match form {
-        Form::Plain => s.outputs() * product([cg, s.kh, s.kw]),
-        Form::Blocked if s.is_depthwise() => blocked * padded(s.c, block),
-        Form::Blocked => blocked * group as f64 * padded(cg.max(1), block) * padded(mg.max(1), block),
-        Form::BlockedFromNchw => blocked * s.c as f64 * padded(s.m, block),
+        ConvKernel::Plain => s.outputs() * product([cg, s.kh, s.kw]),
+        ConvKernel::Blocked if s.is_depthwise() => blocked * padded(s.c, block),
+        ConvKernel::Blocked => blocked * group as f64 * padded(cg.max(1), block) * padded(mg.max(1), block),
+        ConvKernel::BlockedFromNchw => blocked * s.c as f64 * padded(s.m, block),
     }
 }
 
@@ -458,11 +458,11 @@ mod tests {
     #[test]
     fn work_of_blocks_counts_padded_channels() {
         let conv = ConvShape::same(20, 33, [1, 1], 1, 1);
-        assert_eq!(Case::Conv(conv, Form::Plain).work(16) as u64, 660);
-        assert_eq!(Case::Conv(conv, Form::Blocked).work(16) as u64, 32 * 48);
+        assert_eq!(Case::Conv(conv, ConvKernel::Plain).work(16) as u64, 660);
+        assert_eq!(Case::Conv(conv, ConvKernel::Blocked).work(16) as u64, 32 * 48);
         let groups = ConvShape::same(32, 32, [1, 1], 1, 1).grouped(4);
-        assert_eq!(Case::Conv(groups, Form::Blocked).work(16) as u64, 4 * 16 * 16);
+        assert_eq!(Case::Conv(groups, ConvKernel::Blocked).work(16) as u64, 4 * 16 * 16);
         let depthwise = ConvShape::same(40, 40, [1, 1], 1, 1).grouped(40);
-        assert_eq!(Case::Conv(depthwise, Form::Blocked).work(16) as u64, 48);
+        assert_eq!(Case::Conv(depthwise, ConvKernel::Blocked).work(16) as u64, 48);
     }
 }

@@ -1,6 +1,6 @@
 //! Convolutions.
 
-use super::case::{Activation, Case, ConvShape, Form, VolumeShape, conv_work};
+use super::case::{Activation, Case, ConvKernel, ConvShape, VolumeShape, conv_work};
 use super::table::MeasuredCosts;
 
 /// Columns of the longest kernel of the grid `conv-blocked-kernel`.
@@ -11,23 +11,23 @@ impl MeasuredCosts {
     ///
     /// The addition of a fourth operand, which the blocked kernel does while it stores, counts nothing.
     #[must_use]
-    pub fn conv_ns(&self, shape: &ConvShape, form: Form) -> Option<u64> {
+    pub fn conv_ns(&self, shape: &ConvShape, form: ConvKernel) -> Option<u64> {
         let group = shape.group.max(1);
         if !shape.c.is_multiple_of(group) || !shape.m.is_multiple_of(group) {
             return None;
         }
-        if form == Form::BlockedFromNchw && (group != 1 || shape.c >= self.block()) {
+        if form == ConvKernel::BlockedFromNchw && (group != 1 || shape.c >= self.block()) {
             return None;
         }
         Some(self.timed_or(|| Case::Conv(*shape, form), || self.conv_by_grids(shape, form)))
     }
 
-    fn conv_by_grids(&self, shape: &ConvShape, form: Form) -> u64 {
+    fn conv_by_grids(&self, shape: &ConvShape, form: ConvKernel) -> u64 {
         let work_ns = match form {
-            Form::Plain => self.plain(shape),
-            Form::Blocked if shape.is_depthwise() => self.depthwise(shape),
-            Form::Blocked => self.blocked(shape),
-            Form::BlockedFromNchw => self.first(shape),
+            ConvKernel::Plain => self.plain(shape),
+            ConvKernel::Blocked if shape.is_depthwise() => self.depthwise(shape),
+            ConvKernel::Blocked => self.blocked(shape),
+            ConvKernel::BlockedFromNchw => self.first(shape),
         };
         self.node(work_ns + self.activation(shape))
     }
@@ -59,7 +59,7 @@ impl MeasuredCosts {
 
     fn plain(&self, s: &ConvShape) -> f64 {
         let group = s.group.max(1);
-        let work = conv_work(s, Form::Plain, self.block());
+        let work = conv_work(s, ConvKernel::Plain, self.block());
         let (stride, area) = (s.stride.into_iter().max().unwrap_or(1), mean(s.kh, s.kw));
         if s.is_depthwise() {
             return work * self.rate("conv-plain-depthwise", &[s.c as f64, area, stride as f64, s.ow as f64]);
@@ -104,7 +104,7 @@ impl MeasuredCosts {
         let (block, group) = (self.block(), s.group.max(1));
         let inputs = (s.c / group).div_ceil(block).max(1);
         let outputs = (s.m / group).div_ceil(block).max(1);
-        let work = conv_work(s, Form::Blocked, block);
+        let work = conv_work(s, ConvKernel::Blocked, block);
         let strided = s.stride.into_iter().max().unwrap_or(1) > 1;
         let (inputs_f, ow, pixels) = (inputs as f64, s.ow as f64, mean(s.oh, s.ow));
         if is_pixel(s) {
@@ -134,7 +134,7 @@ impl MeasuredCosts {
         let block = self.block();
         let stride = s.stride.into_iter().max().unwrap_or(1) as f64;
         let blocks = s.c.div_ceil(block) as f64;
-        conv_work(s, Form::Blocked, block)
+        conv_work(s, ConvKernel::Blocked, block)
             * self.rate("conv-blocked-depthwise", &[blocks, mean(s.kh, s.kw), stride, s.ow as f64])
     }
 
@@ -143,7 +143,7 @@ impl MeasuredCosts {
         let stride = s.stride.into_iter().max().unwrap_or(1) as f64;
         let (c, k, ow) = (s.c as f64, mean(s.kh, s.kw), s.ow as f64);
         let rate = |out: f64| self.rate("conv-from-nchw", &[c, out, k, stride, ow]);
-        conv_work(s, Form::BlockedFromNchw, block) * in_sets(s.m.div_ceil(block), rate)
+        conv_work(s, ConvKernel::BlockedFromNchw, block) * in_sets(s.m.div_ceil(block), rate)
     }
 
     /// What the activation adds.

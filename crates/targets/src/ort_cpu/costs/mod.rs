@@ -18,8 +18,8 @@ mod table;
 mod timed;
 
 pub use case::{
-    Activation, AxisShape, Case, ConvShape, Copy, Form, Pool, PoolShape, Reorder, ResizeShape, Scaling, Side, Spread,
-    VolumeShape,
+    Activation, AxisShape, Case, ConvKernel, ConvShape, Copy, Pool, PoolShape, Reorder, ResizeShape, Scaling, Side,
+    Spread, VolumeShape,
 };
 pub use products::{Attention, AttentionShape, GemmShape, Projection, ProjectionShape};
 pub use specs::{ELEMENTWISE, Spec, is_binary, specs};

@@ -1,8 +1,8 @@
 //! What a table has to hold: the grids, their axes, the points that a calibration measures, and the op at each of them.
 
 use super::case::{
-    Activation, AxisShape, Case, ConvShape, Copy, Form, Pool, PoolShape, Reorder, ResizeShape, Scaling, Side, Spread,
-    VolumeShape,
+    Activation, AxisShape, Case, ConvKernel, ConvShape, Copy, Pool, PoolShape, Reorder, ResizeShape, Scaling, Side,
+    Spread, VolumeShape,
 };
 use super::products::{Attention, AttentionShape, GemmShape, Projection, ProjectionShape};
 
@@ -113,7 +113,7 @@ const STRIDES: (&str, &[u64]) = ("stride", &[1, 2]);
 
 fn blocked_convs() -> Vec<Spec> {
     let conv = |c: u64, m: u64, size: [u64; 2], k: u64, stride: u64| ConvShape::same(c, m, size, k, stride);
-    let blocked = |shape: ConvShape| Case::Conv(shape, Form::Blocked);
+    let blocked = |shape: ConvShape| Case::Conv(shape, ConvKernel::Blocked);
     // Kernels take four blocks of output channels at a time: one to four say what any number takes.
     let (inputs, outputs) = (("in_blocks", &[1, 2, 4, 8, 16, 32][..]), ("out_blocks", &[1, 2, 3, 4][..]));
     vec![
@@ -157,7 +157,7 @@ fn blocked_convs() -> Vec<Spec> {
             &[("c", &[1, 3, 8]), ("out_blocks", &[1, 2, 4]), FILTERS, STRIDES, ("w", &[14, 28, 112])],
             move |at, b| {
                 let shape = conv(p(at, 0).min(b - 1), p(at, 1) * b, image(p(at, 4)), p(at, 2), p(at, 3));
-                Case::Conv(shape, Form::BlockedFromNchw)
+                Case::Conv(shape, ConvKernel::BlockedFromNchw)
             },
         ),
         Spec::new("conv-activation", &[("kind", &[1, 2, 3, 4, 5, 6, 7, 8]), ("w", &[14, 56])], move |at, b| {
@@ -170,7 +170,7 @@ fn blocked_convs() -> Vec<Spec> {
 
 fn plain_convs() -> Vec<Spec> {
     let conv = |c: u64, m: u64, size: [u64; 2], k: u64, stride: u64| ConvShape::same(c, m, size, k, stride);
-    let plain = |shape: ConvShape| Case::Conv(shape, Form::Plain);
+    let plain = |shape: ConvShape| Case::Conv(shape, ConvKernel::Plain);
     vec![
         Spec::new(
             "conv-plain-pointwise",

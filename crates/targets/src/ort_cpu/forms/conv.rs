@@ -1,6 +1,6 @@
 //! Convolutions.
 
-use crate::ort_cpu::costs::{ConvShape, Form as Kernel, Reorder, Side};
+use crate::ort_cpu::costs::{ConvKernel, ConvShape, Reorder, Side};
 use crate::ort_cpu::machine::{Machine, extents, image_of, image_or_signal, op};
 use crate::ort_cpu::nodes::bias_fits;
 use crate::ort_cpu::on_load;
@@ -89,7 +89,7 @@ const DOUBT_PERCENT: u64 = 3;
 impl Machine {
     pub(super) fn plain_conv(&self, query: &NodeQuery<'_>) -> Option<Cost> {
         let Some((axes, conv)) = conv_of(query) else { return self.conv_on_load(query) };
-        let cost = Cost::new(self.costs.conv_ns(&conv, Kernel::Plain)?);
+        let cost = Cost::new(self.costs.conv_ns(&conv, ConvKernel::Plain)?);
         // One of images stays plain only if its bias is computed, which is a node.
         let shield = if axes.h.is_some() { self.small_node() } else { Cost::ZERO };
         let taken = on_load::takes(query.graph, query.graph.node(query.node), self.block.channels());
@@ -104,14 +104,14 @@ impl Machine {
         let (axes, conv) = conv_with(query, &known).filter(|_| !query.in_body)?;
         let kernel = |form| Some(Cost::new(self.costs.conv_ns(&conv, form)?));
         if axes.h.is_none() || !on_load::takes(query.graph, query.graph.node(query.node), self.block.channels()) {
-            return kernel(Kernel::Plain);
+            return kernel(ConvKernel::Plain);
         }
         let after = self.reorder(Reorder::Output, Side::Nchw, [conv.n, conv.m, conv.oh, conv.ow]);
         if conv.group == 1 && conv.c < self.block.channels() {
-            return Some(kernel(Kernel::BlockedFromNchw)? + after);
+            return Some(kernel(ConvKernel::BlockedFromNchw)? + after);
         }
         let before = self.reorder(Reorder::Input, Side::Nchw, [conv.n, conv.c, conv.h, conv.w]);
-        Some(before + kernel(Kernel::Blocked)? + after)
+        Some(before + kernel(ConvKernel::Blocked)? + after)
     }
 
     pub(super) fn conv_kernels(&self, query: &NodeQuery<'_>) -> Vec<Offer> {
@@ -120,10 +120,10 @@ impl Machine {
         let mut kernels = Vec::new();
         if conv.group == 1 && conv.c < self.block.channels() {
             // Reads ordinary NCHW, of any number of channels.
-            kernels.extend(self.conv(query, of, Kernel::BlockedFromNchw, [None, None]));
+            kernels.extend(self.conv(query, of, ConvKernel::BlockedFromNchw, [None, None]));
         }
         if self.has_whole_groups(&conv) {
-            kernels.extend(self.conv(query, of, Kernel::Blocked, [None, None]));
+            kernels.extend(self.conv(query, of, ConvKernel::Blocked, [None, None]));
         }
         kernels
     }
@@ -147,7 +147,7 @@ impl Machine {
         if conv.is_depthwise() {
             let mut maps = read.to_vec();
             maps.extend(left.iter().filter(|map| !read.contains(map)));
-            let each = maps.into_iter().filter_map(|map| self.conv(query, of, Kernel::Blocked, [Some(map); 2]));
+            let each = maps.into_iter().filter_map(|map| self.conv(query, of, ConvKernel::Blocked, [Some(map); 2]));
             return each.collect();
         }
         if conv.group > 1 {
@@ -155,12 +155,12 @@ impl Machine {
         }
         let mut kernels = Vec::new();
         if conv.c < self.block.channels() {
-            let from_nchw = |map| self.conv(query, of, Kernel::BlockedFromNchw, [None, Some(map)]);
+            let from_nchw = |map| self.conv(query, of, ConvKernel::BlockedFromNchw, [None, Some(map)]);
             kernels.extend(left.iter().copied().filter_map(from_nchw));
         }
         for from in read.iter().copied().map(Some).chain([None]) {
             for to in left.iter().copied().map(Some).chain(from.map(|_| None)) {
-                kernels.extend(self.conv(query, of, Kernel::Blocked, [from, to]));
+                kernels.extend(self.conv(query, of, ConvKernel::Blocked, [from, to]));
             }
         }
         kernels
@@ -171,7 +171,7 @@ impl Machine {
         &self,
         query: &NodeQuery<'_>,
         (axes, conv): (ImageAxes, &ConvShape),
-        form: Kernel,
+        form: ConvKernel,
         [read, left]: [Runs<'_>; 2],
     ) -> Option<Offer> {
         let node = query.graph.node(query.node);
@@ -188,13 +188,13 @@ impl Machine {
         let depthwise = conv.is_depthwise();
         let of_images = || [self.block.dense_weights(), self.block.filter_weights()];
         let [dense, filters] = if axes.h.is_some() { of_images() } else { self.block.signal_weights() };
-        let weights = if depthwise || form == Kernel::BlockedFromNchw {
+        let weights = if depthwise || form == ConvKernel::BlockedFromNchw {
             padded(filters, 0, left)?
         } else {
             padded(padded(dense, 0, left)?, 1, read)?
         };
         let blocked = |runs: Runs<'_>| padded(self.blocked_in(axes), axes.c, runs);
-        let x = if form == Kernel::BlockedFromNchw { None } else { Some(blocked(read)?) };
+        let x = if form == ConvKernel::BlockedFromNchw { None } else { Some(blocked(read)?) };
         let slots = if depthwise { slots.grouped(slots.c) } else { slots };
         let group = depthwise.then(|| ("group".to_owned(), Attr::Int(self.round(slots.c) as i64)));
         Some(Offer {

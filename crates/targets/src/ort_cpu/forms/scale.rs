@@ -5,7 +5,7 @@
 //! are biases in the same way; a pass takes them into the convolution before if only they read it. Images of a batch have numbers of
 //! their own, so they become channels of one image.
 
-use crate::ort_cpu::costs::{ConvShape, Form as Kernel, Spread};
+use crate::ort_cpu::costs::{ConvKernel, ConvShape, Spread};
 use crate::ort_cpu::machine::{Machine, image_of};
 use crate::ort_cpu::nodes::{become_one_tap, reshaped};
 use crate::ort_cpu::runs::{Runs, slots_of};
@@ -79,7 +79,7 @@ impl Scales {
         let scaled = Scaled::of(query.graph, query.node, &layouts)?;
         let slots = slots_of(c, runs);
         let one_tap = ConvShape { n, h, w, ..ConvShape::same(slots, slots, [h, w], 1, 1).grouped(slots) };
-        let alone = Cost::new(self.0.costs.conv_ns(&one_tap, Kernel::Blocked)?);
+        let alone = Cost::new(self.0.costs.conv_ns(&one_tap, ConvKernel::Blocked)?);
         let shifts = matches!(scaled.by, By::Shift(_));
         let in_bias = shifts && n == 1 && runs.is_none() && self.has_room_in_bias(query, scaled.x, c);
         let cost = if in_bias { self.0.small_node().times(2) } else { alone };

@@ -13,7 +13,7 @@
 
 use super::depth::{Deep, Unfolded};
 use crate::ort_cpu::Block;
-use crate::ort_cpu::costs::{ConvShape, Form as Kernel, Spread};
+use crate::ort_cpu::costs::{ConvKernel, ConvShape, Spread};
 use crate::ort_cpu::machine::{Machine, image};
 use crate::ort_cpu::nodes::constant_behind_moves;
 use crate::shared::forms::product::BROADCASTS_SINCE;
@@ -61,7 +61,7 @@ impl Form for TransposedConv {
         let product = ConvShape { m: phases.filters.saturating_mul(phases.own_taps()), ..phases.conv(q, [1, 1])? };
         let elements = [product.n, product.m, product.h, product.w].into_iter().fold(1, u64::saturating_mul);
         let sums = self.0.costs.elementwise_ns("Add", elements, Spread::Same).saturating_mul(EIGHTHS) / 8;
-        Some(Cost::new(self.0.costs.conv_ns(&product, Kernel::Plain)?) + Cost::new(sums))
+        Some(Cost::new(self.0.costs.conv_ns(&product, ConvKernel::Plain)?) + Cost::new(sums))
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
@@ -77,9 +77,9 @@ impl TransposedConv {
         let conv = phases.conv(q, phases.extents())?;
         let moved = phases.unfolded(phases.x.into())?;
         let moved = moved.cost(&self.0, [conv.n, phases.filters, conv.h, conv.w])?;
-        let kernel = if phases.is_thin(self.0.block) { Kernel::BlockedFromNchw } else { Kernel::Blocked };
+        let kernel = if phases.is_thin(self.0.block) { ConvKernel::BlockedFromNchw } else { ConvKernel::Blocked };
         let mut ins = vec![None; q.graph.node(q.node).inputs.len()];
-        *ins.first_mut()? = (kernel == Kernel::Blocked).then(|| self.0.blocked());
+        *ins.first_mut()? = (kernel == ConvKernel::Blocked).then(|| self.0.blocked());
         Some(Offer {
             form: FORM,
             layouts: KernelLayouts { ins, outs: vec![Some(self.0.blocked())] },

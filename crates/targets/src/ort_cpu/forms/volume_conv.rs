@@ -12,7 +12,7 @@
 
 use super::volume::{WIDTH, Windows};
 use crate::ort_cpu::Block;
-use crate::ort_cpu::costs::{ConvShape, Copy, Form as Kernel, VolumeShape};
+use crate::ort_cpu::costs::{ConvKernel, ConvShape, Copy, VolumeShape};
 use crate::ort_cpu::machine::Machine;
 use crate::ort_cpu::nodes::{constant_behind_moves, convolution};
 use crate::shared::forms::product::BROADCASTS_SINCE;
@@ -208,7 +208,7 @@ impl Machine {
     fn packed_volume(&self, query: &NodeQuery<'_>, windows: &Windows, packed: &Packed) -> Option<Offer> {
         let node = query.graph.node(query.node);
         let conv = packed.conv(windows);
-        let kernel = if packed.is_thin { Kernel::BlockedFromNchw } else { Kernel::Blocked };
+        let kernel = if packed.is_thin { ConvKernel::BlockedFromNchw } else { ConvKernel::Blocked };
         let cost = self.costs.conv_ns(&conv, kernel).filter(|_| self.has_whole_groups(&conv)).map(Cost::new)?;
         let (blocked, plain) = if packed.by_frame {
             (self.by_frame(), Layout::permutation(&[0, 2, 1, 3, 4]).ok())

@@ -3,7 +3,7 @@
 
 use super::conv::conv_of;
 use crate::ort_cpu::Block;
-use crate::ort_cpu::costs::{ConvShape, Form as Kernel};
+use crate::ort_cpu::costs::{ConvKernel, ConvShape};
 use crate::ort_cpu::machine::Machine;
 use crate::ort_cpu::nodes::{constant_behind_moves, convolution};
 use relayout_eval::Diagonal;
@@ -93,7 +93,7 @@ impl Machine {
         let (axes, conv) = conv_of(query).filter(|(_, conv)| !self.has_whole_groups(conv))?;
         let wide = Wide::of(self.block, query.graph, query.node)?;
         let conv = ConvShape { group: wide.groups as u64, ..conv };
-        let kernel = if wide.is_thin { Kernel::BlockedFromNchw } else { Kernel::Blocked };
+        let kernel = if wide.is_thin { ConvKernel::BlockedFromNchw } else { ConvKernel::Blocked };
         let mut offer = self.conv(query, (axes, &conv), kernel, [None, None])?;
         if let Some(weights) = offer.layouts.ins.get_mut(1) {
             *weights = None;

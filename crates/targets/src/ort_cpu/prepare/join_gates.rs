@@ -41,7 +41,7 @@ pub(super) fn join_gates(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), 
 }
 
 /// A gate, and what it is multiplied by.
-struct Found {
+struct ScaledGate {
     gate: Gate,
     by: Option<ValueId>,
 }
@@ -59,25 +59,25 @@ struct Scaled {
     by: f64,
 }
 
-fn found(graph: &Graph, n: NodeId) -> Option<Found> {
+fn found(graph: &Graph, n: NodeId) -> Option<ScaledGate> {
     let y = graph.node(n).only_result().filter(|_| graph.node(n).opset >= SINCE)?;
     (graph.value(y).ty.dtype() == Some(DType::F32)).then_some(())?;
     let scale = scale(graph, n).map(|scale| through(graph, scale));
     let gated = |t: ValueId, by: f64| gate(graph, t).filter(|gate| (by * gate.most - 1.0).abs() < NEAR);
     let Some(Scaled { x, by }) = scale else { return product(graph, n, &gated, 1.0) };
     if let Some(gate) = gated(x, by) {
-        return Some(Found { gate, by: None });
+        return Some(ScaledGate { gate, by: None });
     }
     graph.only_use(x)?;
     product(graph, graph.value(x).producer().0, &gated, by)
 }
 
 /// A product of which one factor is a gate; `by` is what it is multiplied by behind it.
-fn product(graph: &Graph, n: NodeId, gated: &dyn Fn(ValueId, f64) -> Option<Gate>, by: f64) -> Option<Found> {
+fn product(graph: &Graph, n: NodeId, gated: &dyn Fn(ValueId, f64) -> Option<Gate>, by: f64) -> Option<ScaledGate> {
     let (a, b) = pair(graph, n, "Mul")?;
     [(a, b), (b, a)].into_iter().find_map(|(t, other)| {
         let [t, other] = [t, other].map(|x| through(graph, Scaled { x, by: 1.0 }));
-        Some(Found { gate: gated(t.x, by * t.by * other.by)?, by: Some(other.x) })
+        Some(ScaledGate { gate: gated(t.x, by * t.by * other.by)?, by: Some(other.x) })
     })
 }
 
@@ -143,7 +143,7 @@ fn clipped(graph: &Graph, n: NodeId) -> Option<(ValueId, f64)> {
 }
 
 /// How many nodes fewer there are.
-fn write(graph: &mut Graph, n: NodeId, found: &Found) -> Result<usize, DuplicateName> {
+fn write(graph: &mut Graph, n: NodeId, found: &ScaledGate) -> Result<usize, DuplicateName> {
     let Gate { x, add, most } = found.gate;
     let numbers = [("alpha", Attr::Float((1.0 / most) as f32)), ("beta", Attr::Float((add / most) as f32))];
     let (opset, count) = (graph.node(n).opset, graph.nodes().count());

@@ -32,7 +32,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// A `DepthToSpace`, and what makes its channels.
-struct Found {
+struct DepthChain {
     node: NodeId,
     /// The convolution that makes them, and the nodes behind it.
     chain: Vec<NodeId>,
@@ -42,9 +42,9 @@ struct Found {
 
 /// Orders the channels before every `DepthToSpace` where that is cheaper, in blocks of this many channels.
 pub(super) fn order_depth(graph: &mut Graph, cx: &mut Context<'_>, block: usize) -> Result<(), PassError> {
-    let mut found: Vec<Vec<Found>> = Vec::new();
+    let mut found: Vec<Vec<DepthChain>> = Vec::new();
     each_graph(graph, "", &mut |graph, _| {
-        found.push(graph.nodes().filter_map(|n| Found::of(graph, n, block)).collect());
+        found.push(graph.nodes().filter_map(|n| DepthChain::of(graph, n, block)).collect());
         Ok(())
     })?;
     let count = found.iter().map(Vec::len).sum();
@@ -63,8 +63,8 @@ pub(super) fn order_depth(graph: &mut Graph, cx: &mut Context<'_>, block: usize)
     Ok(())
 }
 
-impl Found {
-    fn of(graph: &Graph, n: NodeId, block: usize) -> Option<Found> {
+impl DepthChain {
+    fn of(graph: &Graph, n: NodeId, block: usize) -> Option<DepthChain> {
         let node = graph.node(n);
         if node.onnx() != Some("DepthToSpace") || node.str("mode") != Some("CRD") {
             return None;
@@ -82,7 +82,7 @@ impl Found {
         }
         let chain = chain(graph, x)?;
         let picks = (0..depth).map(|at| Some(at % channels * pixels + at / channels)).collect();
-        Some(Found { node: n, chain, picks })
+        Some(DepthChain { node: n, chain, picks })
     }
 
     fn write(&self, graph: &mut Graph) -> Result<(), PassError> {
@@ -102,7 +102,7 @@ impl Found {
 }
 
 /// Writes those that are taken, of each graph in turn.
-fn ordered(graph: &mut Graph, found: &[Vec<Found>], taken: &[bool]) -> Result<(), PassError> {
+fn ordered(graph: &mut Graph, found: &[Vec<DepthChain>], taken: &[bool]) -> Result<(), PassError> {
     let (mut at, mut taken) = (0, taken.iter());
     each_graph(graph, "", &mut |graph, _| {
         for (found, _) in found[at].iter().zip(taken.by_ref()).filter(|(_, taken)| **taken) {

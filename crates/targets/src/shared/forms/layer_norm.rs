@@ -19,7 +19,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A normalization of a graph.
 #[derive(Clone, Debug, PartialEq)]
-struct Found {
+struct LayerNormParts {
     x: ValueId,
     scale: ValueId,
     bias: Option<ValueId>,
@@ -122,7 +122,7 @@ fn treats_pixels_alike(graph: &Graph, n: NodeId, rank: usize) -> bool {
 }
 
 /// The normalization that a node is, raised or not.
-fn find(graph: &Graph, last: NodeId) -> Option<Found> {
+fn find(graph: &Graph, last: NodeId) -> Option<LayerNormParts> {
     let node = graph.node(last);
     let (x, scale) = (node.operand(0)?, node.operand(1)?);
     let ty = &graph.value(x).ty;
@@ -131,7 +131,7 @@ fn find(graph: &Graph, last: NodeId) -> Option<Found> {
     let channels = shape.last()?.as_const().filter(|&c| c > 0 && axis + 1 == shape.len())?;
     let bias = node.operand(2);
     let vector = |v: ValueId| graph.value(v).ty.const_shape().is_some_and(|dims| dims == [channels]);
-    (vector(scale) && bias.is_none_or(vector)).then(|| Found {
+    (vector(scale) && bias.is_none_or(vector)).then(|| LayerNormParts {
         x,
         scale,
         bias,
@@ -163,7 +163,12 @@ pub(crate) fn write(graph: &mut Graph, last: NodeId, opset: i64) -> Result<Optio
 }
 
 /// `(x - mean) / sqrt(variance + epsilon)` of channels, the second axis.
-fn normalized(make: &mut Builder<'_>, found: &Found, x: ValueId, own: &[Dim]) -> Result<ValueId, DuplicateName> {
+fn normalized(
+    make: &mut Builder<'_>,
+    found: &LayerNormParts,
+    x: ValueId,
+    own: &[Dim],
+) -> Result<ValueId, DuplicateName> {
     let mut one = own.to_vec();
     one[1] = Dim::ONE;
     let taps: Vec<i64> = [1, found.channels].into_iter().chain(own.iter().skip(2).map(|_| 1)).collect();

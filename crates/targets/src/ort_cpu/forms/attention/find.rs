@@ -18,7 +18,7 @@ const BY_ROWS: &str = "AttentionOfRows";
 
 /// An attention of a graph.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Found {
+pub(super) struct AttentionParts {
     /// Queries, keys and values.
     pub(super) operands: [ValueId; 3],
     /// Keys are `[.., positions, units]`, else `[.., units, positions]`.
@@ -44,7 +44,7 @@ const SCALE: &str = "scale";
 
 /// The attentions of a graph, in topological order. Of several ways to see one, that with an axis of heads is taken.
 pub(super) fn find_all(graph: &Graph, recognized: &[Recognized]) -> Vec<Raised> {
-    let mut all: Vec<(Found, &Recognized)> =
+    let mut all: Vec<(AttentionParts, &Recognized)> =
         recognized.iter().filter_map(|one| Some((found(graph, one)?, one))).collect();
     all.sort_by_key(|(found, _)| (found.heads.is_none(), found.keys_by_rows));
     let mut taken: BTreeSet<NodeId> = BTreeSet::new();
@@ -60,7 +60,7 @@ pub(super) fn find_all(graph: &Graph, recognized: &[Recognized]) -> Vec<Raised> 
     all.into_iter().map(|(found, one)| found.raised(graph, one)).collect()
 }
 
-impl Found {
+impl AttentionParts {
     /// As one raised op.
     fn raised(&self, graph: &Graph, one: &Recognized) -> Raised {
         let sums = one.nodes.iter().filter(|&&n| graph.node(n).onnx() == Some("Add")).count();
@@ -71,24 +71,24 @@ impl Found {
     }
 
     /// What a raised node says.
-    pub(super) fn of(graph: &Graph, n: NodeId) -> Option<Found> {
+    pub(super) fn of(graph: &Graph, n: NodeId) -> Option<AttentionParts> {
         let node = graph.node(n);
         let keys_by_rows = Attention::of(node)?.keys_by_rows;
         let operands = [node.operand(0)?, node.operand(1)?, node.operand(2)?];
-        Found { operands, keys_by_rows, scale: node.float(SCALE)?, heads: None }.with_heads(graph)
+        AttentionParts { operands, keys_by_rows, scale: node.float(SCALE)?, heads: None }.with_heads(graph)
     }
 
     /// The same with the heads that its operands have an axis for.
-    fn with_heads(self, graph: &Graph) -> Option<Found> {
+    fn with_heads(self, graph: &Graph) -> Option<AttentionParts> {
         match &extents(graph, &self)?.batch[..] {
-            [_, heads] => Some(Found { heads: Some(heads.as_const()?), ..self }),
+            [_, heads] => Some(AttentionParts { heads: Some(heads.as_const()?), ..self }),
             [_] => Some(self),
             _ => None,
         }
     }
 }
 
-fn found(graph: &Graph, one: &Recognized) -> Option<Found> {
+fn found(graph: &Graph, one: &Recognized) -> Option<AttentionParts> {
     let operands = [one.value(0)?, one.value(1)?, one.value(2)?];
     let usable = |v: ValueId| graph.constant(v).is_none() && is_float(graph, v) && !is_dequantized(graph, v);
     let scale = one.number(3)? as f32;
@@ -96,11 +96,11 @@ fn found(graph: &Graph, one: &Recognized) -> Option<Found> {
     if !OPS.contains(&one.op.as_str()) || !operands.into_iter().all(usable) || !scale.is_finite() || scale == 0.0 {
         return None;
     }
-    Found { operands, keys_by_rows: one.op == BY_ROWS, scale, heads: None }.with_heads(graph)
+    AttentionParts { operands, keys_by_rows: one.op == BY_ROWS, scale, heads: None }.with_heads(graph)
 }
 
 /// The extents of an attention, if they are those of one without broadcasting, and none is known to be empty.
-pub(super) fn extents(graph: &Graph, found: &Found) -> Option<Extents> {
+pub(super) fn extents(graph: &Graph, found: &AttentionParts) -> Option<Extents> {
     let [q, k, v] = found.operands.map(|v| graph.value(v).ty.shape());
     let (q, k, v) = (q?.split_last_chunk::<2>()?, k?.split_last_chunk::<2>()?, v?.split_last_chunk::<2>()?);
     let ((batch, [queries, width]), (of_keys, keys), (of_values, [rows, value_width])) = (q, k, v);

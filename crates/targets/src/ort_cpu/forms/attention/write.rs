@@ -3,7 +3,7 @@
 //! The op reads and leaves positions outside of heads, as projections have them; the products it stands for have layouts of their
 //! own.
 
-use super::find::{Extents, Found, extents};
+use super::find::{AttentionParts, Extents, extents};
 use relayout_ir::attr::Attr;
 use relayout_ir::build::Builder;
 use relayout_ir::dim::Dim;
@@ -17,7 +17,7 @@ const OUTSIDE: [usize; 4] = [0, 2, 1, 3];
 
 /// Writes a raised attention as the op; what takes the place of its result.
 pub(super) fn write(graph: &mut Graph, n: NodeId) -> Result<Option<ValueId>, PassError> {
-    let Some((y, found)) = graph.node(n).only_result().zip(Found::of(graph, n)) else { return Ok(None) };
+    let Some((y, found)) = graph.node(n).only_result().zip(AttentionParts::of(graph, n)) else { return Ok(None) };
     let Some(extents) = extents(graph, &found) else { return Ok(None) };
     let [q, k, v] = found.operands;
     let heads = found.heads.unwrap_or(1);

@@ -9,7 +9,7 @@ mod rows;
 pub(super) use channels::NormsOfChannels;
 pub(super) use rows::NormsOfRows;
 
-use crate::ort_cpu::costs::{AxisShape, ConvShape, Form as Kernel, Spread};
+use crate::ort_cpu::costs::{AxisShape, ConvKernel, ConvShape, Spread};
 use crate::ort_cpu::machine::{Machine, image};
 use relayout_eval::{Affine, floats};
 use relayout_ir::dim::Dim;
@@ -135,6 +135,6 @@ impl<'m> Priced<'m> {
     fn one_tap(&self) -> Option<Cost> {
         let [n, c, h, w] = self.image;
         let one_tap = ConvShape { n, h, w, ..ConvShape::same(c, c, [h, w], 1, 1).grouped(c) };
-        self.machine.costs.conv_ns(&one_tap, Kernel::Blocked).map(Cost::new)
+        self.machine.costs.conv_ns(&one_tap, ConvKernel::Blocked).map(Cost::new)
     }
 }

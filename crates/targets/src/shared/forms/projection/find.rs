@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 
 /// A projection of a graph.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Found {
+pub(super) struct ProjectionParts {
     /// The node that leaves the result: a Reshape, or the last of the others.
     last: NodeId,
     /// Reshapes before the last node.
@@ -32,8 +32,8 @@ pub(super) struct Found {
 }
 
 /// The projections among these nodes; without heads only where the target has forms for them.
-pub(super) fn find_all(graph: &Graph, nodes: &[NodeId], without_heads: bool) -> Vec<Found> {
-    let mut found: Vec<Found> = nodes.iter().filter_map(|&n| with_heads(graph, n)).collect();
+pub(super) fn find_all(graph: &Graph, nodes: &[NodeId], without_heads: bool) -> Vec<ProjectionParts> {
+    let mut found: Vec<ProjectionParts> = nodes.iter().filter_map(|&n| with_heads(graph, n)).collect();
     if !without_heads {
         return found;
     }
@@ -49,7 +49,7 @@ pub(super) fn find_all(graph: &Graph, nodes: &[NodeId], without_heads: bool) -> 
 }
 
 /// The projection whose last Reshape is this node.
-fn with_heads(graph: &Graph, last: NodeId) -> Option<Found> {
+fn with_heads(graph: &Graph, last: NodeId) -> Option<ProjectionParts> {
     let reshapes =
         |n: NodeId| graph.node(n).onnx().is_some() && matches!(graph.node(n).form, Form::View(View::Reshape));
     // A node whose result this one alone reads.
@@ -64,17 +64,18 @@ fn with_heads(graph: &Graph, last: NodeId) -> Option<Found> {
         ends = before(ends)?;
     }
     let found = find(graph, last, graph.node(last).only_result()?, ends)?;
-    (found.heads > 1 && found.raised.flat).then_some(Found { views, ..found })
+    (found.heads > 1 && found.raised.flat).then_some(ProjectionParts { views, ..found })
 }
 
 /// The projection without heads that ends with this node.
-fn of_rows(graph: &Graph, last: NodeId, y: ValueId) -> Option<Found> {
-    let same_rows = |found: &Found| found.heads == 1 && found.raised.rows + 1 == graph.value(y).ty.rank().unwrap_or(0);
+fn of_rows(graph: &Graph, last: NodeId, y: ValueId) -> Option<ProjectionParts> {
+    let same_rows =
+        |found: &ProjectionParts| found.heads == 1 && found.raised.rows + 1 == graph.value(y).ty.rank().unwrap_or(0);
     find(graph, last, y, last).filter(same_rows)
 }
 
 /// The projection of result `y` whose last node but for Reshapes is `ends`; none where a summand can't broadcast.
-fn find(graph: &Graph, last: NodeId, y: ValueId, ends: NodeId) -> Option<Found> {
+fn find(graph: &Graph, last: NodeId, y: ValueId, ends: NodeId) -> Option<ProjectionParts> {
     let shape = graph.value(y).ty.shape()?;
     let (product, added) = sum(graph, ends);
     let node = graph.node(product);
@@ -104,7 +105,7 @@ fn find(graph: &Graph, last: NodeId, y: ValueId, ends: NodeId) -> Option<Found> 
     let from = graph.value(x).ty.shape()?;
     let alike = Dim::product(&shape[..rows])? == Dim::product(from.split_last()?.1)?;
     let flat = alike && is_flat(from, shape, rows, columns / width);
-    (alike && inputs > 0 && shape.iter().all(some)).then_some(Found {
+    (alike && inputs > 0 && shape.iter().all(some)).then_some(ProjectionParts {
         last,
         views: Vec::new(),
         ends,
@@ -185,7 +186,7 @@ pub(crate) fn by_columns(node: &Node) -> bool {
     node.flag(BY_COLUMNS)
 }
 
-impl Found {
+impl ProjectionParts {
     /// As one raised op.
     pub(super) fn raised(&self, graph: &Graph) -> Option<Raised> {
         let mut nodes = vec![self.product, self.ends];
