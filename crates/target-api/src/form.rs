@@ -13,12 +13,12 @@ use relayout_ir::graph::{Graph, NodeId, OpName, ValueId};
 pub type Candidates<'a, 'c> = &'a dyn Fn(ValueId) -> &'c [relayout_ir::layout::Layout];
 
 /// One way in which a target runs a piece of the graph: an op, or one raised op that stands for several.
-pub trait Form: Send + Sync {
+pub trait TargetForm: Send + Sync {
     /// Its name in records, unique within its target.
     fn name(&self) -> &'static str;
 
     /// The ops that it may stand in for, by their names in the standard or in [`relayout_ir::raised`].
-    fn of(&self) -> &'static [&'static str];
+    fn ops(&self) -> &'static [&'static str];
 
     /// Offers for a node: layouts of operands and results, each with its cost. Empty if the form does not apply. Every offer must
     /// be one that can be written.
@@ -59,7 +59,7 @@ pub trait Form: Send + Sync {
         &[]
     }
 
-    /// The one of [`Form::rules`] by which an offer for a raised op is written.
+    /// The one of [`TargetForm::rules`] by which an offer for a raised op is written.
     fn rule(&self, _offer: &Offer) -> Option<&'static Rule> {
         None
     }

@@ -16,7 +16,7 @@
 //! To write a target, implement [`Target`]. It answers
 //!
 //! - what an op costs with its operands and results in given layouts;
-//! - which forms can stand in for an op ([`Form`]);
+//! - which forms can stand in for an op ([`TargetForm`]);
 //! - what a move costs;
 //! - which passes it brings ([`Pass`]).
 //!
@@ -38,7 +38,7 @@ mod rule;
 
 pub use capabilities::Capabilities;
 pub use equation::{Equation, When};
-pub use form::{Become, Candidates, Form, Offer, Piece, Raise, Raised, RaisedOperand};
+pub use form::{Become, Candidates, Offer, Piece, Raise, Raised, RaisedOperand, TargetForm};
 pub use fragment::{Fragment, Left, Made, Operand, Refused, Written};
 pub use lifted::Lifted;
 pub use pass::{
@@ -237,7 +237,7 @@ pub trait Target: Sync {
     }
 
     /// The forms in which it runs pieces of the graph, beside the standard ops as they are.
-    fn forms(&self) -> &[Box<dyn Form>] {
+    fn forms(&self) -> &[Box<dyn TargetForm>] {
         &[]
     }
 
@@ -325,10 +325,13 @@ pub trait Target: Sync {
 }
 
 /// The forms that may stand in for a node's op.
-pub fn forms_of<'f>(forms: &'f [Box<dyn Form>], query: &NodeQuery<'_>) -> impl Iterator<Item = &'f dyn Form> {
+pub fn forms_of<'f>(
+    forms: &'f [Box<dyn TargetForm>],
+    query: &NodeQuery<'_>,
+) -> impl Iterator<Item = &'f dyn TargetForm> {
     let name = match &query.graph.node(query.node).op {
         Op::Onnx(op) if !query.graph.node(query.node).kept => op.name.clone(),
         _ => String::new(),
     };
-    forms.iter().map(AsRef::as_ref).filter(move |form| form.of().contains(&name.as_str()))
+    forms.iter().map(AsRef::as_ref).filter(move |form| form.ops().contains(&name.as_str()))
 }

@@ -3,7 +3,7 @@
 use relayout::Target;
 use relayout::ir::dim::Dim;
 use relayout::ir::layout::Layout;
-use relayout::target::{Cost, Form, MoveQuery, OpQuery, Pass};
+use relayout::target::{Cost, MoveQuery, OpQuery, Pass, TargetForm};
 use relayout::targets::{DataTarget, TargetError};
 
 /// Nanoseconds for an element of the result where an operand is repeated along an axis that does not come first: the kernel then goes
@@ -76,7 +76,7 @@ impl Target for Nxrt {
         Some(self.0.op_cost(query)? + repeated(query).unwrap_or(Cost::ZERO))
     }
 
-    fn forms(&self) -> &[Box<dyn Form>] {
+    fn forms(&self) -> &[Box<dyn TargetForm>] {
         self.0.forms()
     }
 

@@ -18,14 +18,14 @@ use relayout::ir::form::KernelLayouts;
 use relayout::ir::graph::{Graph, ValueId};
 use relayout::ir::layout::{Layout, LayoutNames};
 use relayout::target::Cost;
-use relayout::target::{Capabilities, Form, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pass, Target};
+use relayout::target::{Capabilities, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pass, Target, TargetForm};
 
 /// Channels of a block.
 const BLOCK: i64 = 4;
 
 /// Images in blocks of four channels.
 pub struct Quads {
-    forms: Vec<Box<dyn Form>>,
+    forms: Vec<Box<dyn TargetForm>>,
     passes: Vec<Pass>,
 }
 
@@ -60,7 +60,7 @@ impl Target for Quads {
         Capabilities { decides_again: false, may_move_more: true, ..Capabilities::STANDARD }
     }
 
-    fn forms(&self) -> &[Box<dyn Form>] {
+    fn forms(&self) -> &[Box<dyn TargetForm>] {
         &self.forms
     }
 

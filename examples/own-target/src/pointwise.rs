@@ -4,11 +4,11 @@ use crate::{image, offers};
 use relayout::ir::attr::Attr;
 use relayout::ir::dim::Dim;
 use relayout::ir::dtype::DType;
-use relayout::ir::form::{Form as Meaning, View};
+use relayout::ir::form::{Form, View};
 use relayout::ir::layout::{Layout, LayoutNames};
 use relayout::ir::types::Type;
 use relayout::target::Cost;
-use relayout::target::{Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout::target::{Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused, TargetForm};
 
 /// Blocks of images `n c y x i`, by weights `m c a b i j`, are blocks `n m y x j`.
 const EQUATION: &[u8] = b"ncyxi,mcabij->nmyxj";
@@ -30,12 +30,12 @@ impl Pointwise {
     }
 }
 
-impl Form for Pointwise {
+impl TargetForm for Pointwise {
     fn name(&self) -> &'static str {
         "quad_pointwise"
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["Conv"]
     }
 
@@ -67,7 +67,7 @@ impl Form for Pointwise {
         // In blocks the bias is `[C/4, 1, 1, 4]`: the same numbers in the same order, so a view.
         let blocks = y.ty.shape().and_then(|shape| shape[1].as_const()).unwrap_or(0) / crate::BLOCK;
         let shape = [blocks, 1, 1, crate::BLOCK].map(Dim::from).to_vec();
-        let view = Made { form: Meaning::View(View::Reshape), ..Made::op("", "Reshape", piece.opset, [bias]) };
+        let view = Made { form: Form::View(View::Reshape), ..Made::op("", "Reshape", piece.opset, [bias]) };
         let bias = fragment.add(view, Left::row_major(format!("{}.bias", y.name), Type::tensor(DType::F32, shape)));
         let sum = Made::op("", "Add", piece.opset, [product, bias]);
         fragment.become_op(sum.in_layouts(vec![Some(y.layout.clone()), None], offer.layouts.outs.clone()));

@@ -3,7 +3,7 @@
 use crate::{image, offers};
 use relayout::ir::attr::Attr;
 use relayout::target::Cost;
-use relayout::target::{Form, Fragment, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout::target::{Fragment, Made, NodeQuery, Offer, Operand, Piece, Refused, TargetForm};
 
 pub(crate) struct Maxima;
 
@@ -19,12 +19,12 @@ impl Maxima {
     }
 }
 
-impl Form for Maxima {
+impl TargetForm for Maxima {
     fn name(&self) -> &'static str {
         "quad_maximum"
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["MaxPool"]
     }
 

@@ -10,7 +10,7 @@ use relayout_passes::pipeline::{Before, PipelineOptions, prepare};
 use relayout_solve::Limits;
 use relayout_target_api::hints::Hints;
 use relayout_target_api::{
-    Cost, Form, MoveQuery, NodeQuery, Numerics, Offer, OpQuery, Raise, Raised, RaisedOperand, Recognized, Target,
+    Cost, MoveQuery, NodeQuery, Numerics, Offer, OpQuery, Raise, Raised, RaisedOperand, Recognized, Target, TargetForm,
 };
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const NODE: u64 = 100;
 
 /// A target on which `Relu(Neg(x))` and `Abs(Neg(x))` are one op each, at a price of its own.
 struct Fusing {
-    forms: Vec<Box<dyn Form>>,
+    forms: Vec<Box<dyn TargetForm>>,
 }
 
 struct Fused {
@@ -31,17 +31,17 @@ struct Fused {
 struct Plain;
 
 fn fusing(relu: u64, abs: u64) -> Fusing {
-    let forms: Vec<Box<dyn Form>> =
+    let forms: Vec<Box<dyn TargetForm>> =
         vec![Box::new(Fused { last: "Relu", cost: relu }), Box::new(Fused { last: "Abs", cost: abs }), Box::new(Plain)];
     Fusing { forms }
 }
 
-impl Form for Plain {
+impl TargetForm for Plain {
     fn name(&self) -> &'static str {
         "plain"
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["Neg", "Relu", "Abs"]
     }
 
@@ -54,12 +54,12 @@ impl Form for Plain {
     }
 }
 
-impl Form for Fused {
+impl TargetForm for Fused {
     fn name(&self) -> &'static str {
         self.last
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         match self.last {
             "Relu" => &["NegRelu"],
             _ => &["NegAbs"],
@@ -82,7 +82,7 @@ impl Form for Fused {
             let neg = graph.value(node.operand(0)?).producer().0;
             let fits = node.onnx() == Some(self.last) && graph.node(neg).onnx() == Some("Neg");
             let x = graph.node(neg).operand(0).filter(|_| fits)?;
-            let (op, operands) = (OpName::new("stub", self.of()[0]), vec![RaisedOperand::Value(x)]);
+            let (op, operands) = (OpName::new("stub", self.ops()[0]), vec![RaisedOperand::Value(x)]);
             let raise = Raise { op, attrs: Attrs::default(), operands };
             Some(Raised { nodes: vec![neg, n], result: node.result(0)?, raise })
         };
@@ -111,7 +111,7 @@ impl Target for Fusing {
         "made up"
     }
 
-    fn forms(&self) -> &[Box<dyn Form>] {
+    fn forms(&self) -> &[Box<dyn TargetForm>] {
         &self.forms
     }
 

@@ -8,7 +8,7 @@ use relayout::ir::layout::Layout;
 use relayout::proof::Unproved;
 use relayout::{Error, Model, Optimized, Options, Target, optimize};
 use relayout_onnx::proto::ModelProto;
-use relayout_target_api::{Cost, Declared, Fact, Form, MoveQuery, OpQuery, Pass, PassError, Slot};
+use relayout_target_api::{Cost, Declared, Fact, MoveQuery, OpQuery, Pass, PassError, Slot, TargetForm};
 use relayout_targets::builtin;
 
 /// `onnx`, and passes that a test gives it.
@@ -38,7 +38,7 @@ impl Target for Faulty {
         "made up"
     }
 
-    fn forms(&self) -> &[Box<dyn Form>] {
+    fn forms(&self) -> &[Box<dyn TargetForm>] {
         self.onnx.forms()
     }
 

@@ -10,7 +10,7 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::group;
-use relayout_target_api::{Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Cost, NodeQuery, Offer, TargetForm};
 use std::sync::Arc;
 
 /// The form's name.
@@ -19,12 +19,12 @@ const FORM: &str = "convolution";
 /// Convolutions of features.
 pub(super) struct Convolutions(pub(super) Arc<Calls>);
 
-impl Form for Convolutions {
+impl TargetForm for Convolutions {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["Conv", "ConvTranspose", "QLinearConv", "ConvInteger"]
     }
 

@@ -7,7 +7,7 @@ use relayout_ir::graph::{Node, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::epsilon;
-use relayout_target_api::{Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Cost, NodeQuery, Offer, TargetForm};
 use std::sync::Arc;
 
 /// The form's name.
@@ -16,12 +16,12 @@ const FORM: &str = "on_features";
 /// Other ops that find the channels of features by position.
 pub(super) struct OnFeatures(pub(super) Arc<Calls>);
 
-impl Form for OnFeatures {
+impl TargetForm for OnFeatures {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &[
             "MaxPool",
             "AveragePool",

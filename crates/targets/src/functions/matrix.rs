@@ -3,7 +3,7 @@
 
 use super::{call, only_result, opset};
 use crate::shared::forms::product::{Product, Rows, Turns, Way};
-use relayout_target_api::{Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Cost, NodeQuery, Offer, TargetForm};
 
 /// The form's name.
 const FORM: &str = "turned_product";
@@ -11,12 +11,12 @@ const FORM: &str = "turned_product";
 /// Products of matrices that lie turned.
 pub(super) struct Products;
 
-impl Form for Products {
+impl TargetForm for Products {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["MatMul", "Gemm"]
     }
 

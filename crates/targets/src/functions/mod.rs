@@ -29,7 +29,9 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node, Op, OpName, ValueId};
 use relayout_ir::layout::{Layout, Segment};
 use relayout_ir::op::LAST_OPSET;
-use relayout_target_api::{Become, Capabilities, Cost, Form, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Target};
+use relayout_target_api::{
+    Become, Capabilities, Cost, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Target, TargetForm,
+};
 use std::sync::Arc;
 
 /// Domain of the functions.
@@ -48,7 +50,7 @@ pub(crate) const CUDA_TENSORCORE: &str = include_str!("cuda-tensorcore.toml");
 #[derive(Clone)]
 pub struct FunctionTarget {
     calls: Arc<Calls>,
-    forms: Arc<[Box<dyn Form>]>,
+    forms: Arc<[Box<dyn TargetForm>]>,
 }
 
 impl FunctionTarget {
@@ -73,7 +75,7 @@ impl FunctionTarget {
 
     fn of(calls: Calls) -> FunctionTarget {
         let calls = Arc::new(calls);
-        let forms: Vec<Box<dyn Form>> = vec![
+        let forms: Vec<Box<dyn TargetForm>> = vec![
             Box::new(convolution::Convolutions(Arc::clone(&calls))),
             Box::new(matrix::Products),
             Box::new(features::OnFeatures(Arc::clone(&calls))),
@@ -222,7 +224,7 @@ impl Target for FunctionTarget {
         }
     }
 
-    fn forms(&self) -> &[Box<dyn Form>] {
+    fn forms(&self) -> &[Box<dyn TargetForm>] {
         &self.forms
     }
 

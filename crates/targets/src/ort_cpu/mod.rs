@@ -37,8 +37,8 @@ use relayout_ir::layout::Layout;
 use relayout_ir::op::is_among_signals;
 use relayout_ir::storage::{ImageAxes, StorageRule};
 use relayout_target_api::{
-    Candidates, Capabilities, Cost, Form, Lifted, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError,
-    Target, forms_of,
+    Candidates, Capabilities, Cost, Lifted, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError, Target,
+    TargetForm, forms_of,
 };
 use std::sync::Arc;
 use taken_in::is_taken_in;
@@ -47,7 +47,7 @@ use taken_in::is_taken_in;
 #[derive(Clone)]
 pub struct OrtCpu {
     machine: Arc<Machine>,
-    forms: Arc<[Box<dyn Form>]>,
+    forms: Arc<[Box<dyn TargetForm>]>,
     passes: Arc<[Pass]>,
     guarded: bool,
     source: String,
@@ -198,7 +198,7 @@ impl Target for OrtCpu {
         }
     }
 
-    fn forms(&self) -> &[Box<dyn Form>] {
+    fn forms(&self) -> &[Box<dyn TargetForm>] {
         &self.forms
     }
 

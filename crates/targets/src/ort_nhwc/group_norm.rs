@@ -12,13 +12,13 @@ use super::wrapped::{channels_last, to_first, to_last};
 use crate::shared::group_norm::raise_exported;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
-use relayout_ir::form::{Form as Bound, KernelLayouts, View};
+use relayout_ir::form::{Form, KernelLayouts, View};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::raised::GroupNorm;
 use relayout_ir::types::Type;
 use relayout_target_api::{
-    Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Raise, Recognized, Refused,
+    Cost, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Raise, Recognized, Refused, TargetForm,
 };
 use std::sync::Arc;
 
@@ -28,12 +28,12 @@ const FORM: &str = "group_norm";
 /// Normalizations over groups.
 pub(super) struct GroupNorms(pub(super) Arc<Rates>);
 
-impl Form for GroupNorms {
+impl TargetForm for GroupNorms {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["GroupNormalization"]
     }
 
@@ -130,7 +130,7 @@ impl Norm {
         let swap = |made: &mut Fragment, x: Operand, dims: &[i64], what: &str| {
             let perm = vec![0, 1, 3, 2];
             let node = Made::op("", "Transpose", 0, [x]).with("perm", Attr::Ints(vec![0, 1, 3, 2]));
-            let node = Made { form: Bound::View(View::Transpose(perm)), ..node };
+            let node = Made { form: Form::View(View::Transpose(perm)), ..node };
             made.add(node, Left::row_major(made.named(what), shaped(dims)))
         };
         if self.groups > 1 && each > 1 {

@@ -22,15 +22,15 @@ use relayout_ir::attr::Attr;
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::{Form as Bound, KernelLayouts, View};
+use relayout_ir::form::{Form, KernelLayouts, View};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::raised::{Projection, ProjectionForm};
 use relayout_ir::storage::reshape_target;
 use relayout_ir::types::Type;
 use relayout_target_api::{
-    Cost, Counted, Form, Fragment, Left, Made, NodeQuery, Numerics, Offer, Operand, PassError, Piece, Raised,
-    Recognized, Refused, Rule,
+    Cost, Counted, Fragment, Left, Made, NodeQuery, Numerics, Offer, Operand, PassError, Piece, Raised, Recognized,
+    Refused, Rule, TargetForm,
 };
 use std::sync::Arc;
 
@@ -66,12 +66,12 @@ impl Heads {
     }
 }
 
-impl Form for Heads {
+impl TargetForm for Heads {
     fn name(&self) -> &'static str {
         projection::FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["Projection"]
     }
 
@@ -124,7 +124,7 @@ fn is_scaled_twice(graph: &Graph, y: ValueId) -> bool {
             let takes = matches!(node.onnx(), Some("Split" | "Gather" | "Slice")) && u.slot == 0;
             if scaled && join_scales::is_product(graph, u.node) {
                 products.push((u.node, u.slot));
-            } else if matches!(node.form, Bound::View(_)) || takes && !scaled {
+            } else if matches!(node.form, Form::View(_)) || takes && !scaled {
                 todo.extend(node.outputs.iter().flatten().map(|&w| (w, scaled)));
             } else if !scaled && join_scales::is_scale(graph, u.node) && graph.only_use(v).is_some() {
                 todo.extend(node.only_result().filter(|&w| graph.only_use(w).is_some()).map(|w| (w, true)));
@@ -170,8 +170,8 @@ impl Gathered {
     /// What its rows are made of, `[images, positions, heads, width]`: a Reshape made one axis of heads and their columns, behind a Transpose.
     fn read(&self, graph: &Graph) -> Option<Rows> {
         let maker = graph.node(graph.value(self.x).producer().0);
-        let apart = maker.operand(0).filter(|_| matches!(maker.form, Bound::View(View::Reshape)))?;
-        let turned = matches!(graph.node(graph.value(apart).producer().0).form, Bound::View(View::Transpose(_)));
+        let apart = maker.operand(0).filter(|_| matches!(maker.form, Form::View(View::Reshape)))?;
+        let turned = matches!(graph.node(graph.value(apart).producer().0).form, Form::View(View::Transpose(_)));
         let [rows @ .., heads, width] = graph.value(apart).ty.shape()? else { return None };
         let (heads, width) = (heads.as_const()?, width.as_const()?);
         let own = graph.value(self.x).ty.shape()?;

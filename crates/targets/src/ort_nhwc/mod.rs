@@ -30,7 +30,7 @@ use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Graph, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_target_api::{
-    Capabilities, Cost, DeviceMoves, Form, MoveKind, MoveQuery, NodeQuery, OpQuery, Pass, Sizes, Target,
+    Capabilities, Cost, DeviceMoves, MoveKind, MoveQuery, NodeQuery, OpQuery, Pass, Sizes, Target, TargetForm,
 };
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ const REFUSED: u64 = 16;
 #[derive(Clone)]
 pub struct OrtNhwc {
     rates: Arc<Rates>,
-    forms: Arc<[Box<dyn Form>]>,
+    forms: Arc<[Box<dyn TargetForm>]>,
     passes: Arc<[Pass]>,
     source: String,
 }
@@ -88,7 +88,7 @@ impl OrtNhwc {
             format!("a model of {}, ONNX Runtime {} and newer: {}", provider.about, provider.since(), provider.source);
         let quantized_units = provider.device.quantized_units;
         let rates = Arc::new(Rates { provider });
-        let mut forms: Vec<Box<dyn Form>> = vec![
+        let mut forms: Vec<Box<dyn TargetForm>> = vec![
             Box::new(wrapped::Wrapped(Arc::clone(&rates))),
             Box::new(group_norm::GroupNorms(Arc::clone(&rates))),
             Box::new(heads::Heads(Arc::clone(&rates))),
@@ -188,7 +188,7 @@ impl Target for OrtNhwc {
         Capabilities { decides_again: false, checks_sizes: false, may_move_more: true, ..Capabilities::STANDARD }
     }
 
-    fn forms(&self) -> &[Box<dyn Form>] {
+    fn forms(&self) -> &[Box<dyn TargetForm>] {
         &self.forms
     }
 

@@ -19,7 +19,7 @@ use relayout_ir::layout::Layout;
 use relayout_ir::perm::{inverse, is_identity};
 use relayout_ir::storage::reshape_target;
 use relayout_ir::types::Type;
-use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused, TargetForm};
 use std::sync::Arc;
 
 /// The form's name.
@@ -31,12 +31,12 @@ const RANKS: std::ops::RangeInclusive<usize> = 3..=4;
 /// Products of operands that are read by strides.
 pub(super) struct StridedProducts(pub(super) Arc<Rates>);
 
-impl Form for StridedProducts {
+impl TargetForm for StridedProducts {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["MatMul"]
     }
 

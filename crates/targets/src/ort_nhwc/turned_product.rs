@@ -13,7 +13,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::OpName;
 use relayout_ir::layout::Layout;
-use relayout_target_api::{Become, Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Become, Cost, NodeQuery, Offer, TargetForm};
 
 /// The first operator set with Einsum.
 const EINSUM_SINCE: i64 = 12;
@@ -24,12 +24,12 @@ const LETTERS: &str = "abcdefgh";
 /// Products of turned operands.
 pub(super) struct TurnedProducts;
 
-impl Form for TurnedProducts {
+impl TargetForm for TurnedProducts {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["MatMul"]
     }
 

@@ -10,7 +10,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::form::{self, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused, TargetForm};
 use std::sync::Arc;
 
 /// The form's name.
@@ -22,12 +22,12 @@ const RANKS: std::ops::RangeInclusive<usize> = 3..=5;
 /// Ops between two Transposes.
 pub(super) struct Wrapped(pub(super) Arc<Rates>);
 
-impl Form for Wrapped {
+impl TargetForm for Wrapped {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &[
             "Conv",
             "ConvTranspose",

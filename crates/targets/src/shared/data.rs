@@ -15,7 +15,7 @@ use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::perm;
 use relayout_ir::raised::ProjectionForm;
 use relayout_target_api::{
-    Cost, Form, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError, Raised, Recognized, Rule, Target,
+    Cost, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError, Raised, Recognized, Rule, Target, TargetForm,
 };
 use serde::Deserialize;
 use std::fmt;
@@ -30,7 +30,7 @@ pub struct DataTarget {
     layouts: String,
     source: String,
     rates: Rates,
-    forms: Arc<[Box<dyn Form>]>,
+    forms: Arc<[Box<dyn TargetForm>]>,
     passes: Arc<[Pass]>,
     quantized_pools: Option<QuantizedPools>,
 }
@@ -221,7 +221,8 @@ impl DataTarget {
             layouts,
             source,
             forms: Arc::from([
-                Box::new(ProjectionForms { projections, turned: turned_products, view: rates.view }) as Box<dyn Form>,
+                Box::new(ProjectionForms { projections, turned: turned_products, view: rates.view })
+                    as Box<dyn TargetForm>,
                 Box::new(AcrossChannels(layer_norms)),
                 Box::new(scalings(&rates)),
                 Box::new(Gemms),
@@ -307,12 +308,12 @@ struct ProjectionForms {
     view: Cost,
 }
 
-impl Form for ProjectionForms {
+impl TargetForm for ProjectionForms {
     fn name(&self) -> &'static str {
         projection::FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["Projection"]
     }
 
@@ -359,12 +360,12 @@ impl Form for ProjectionForms {
 /// Normalizations of the last axis, written for channels that come before pixels.
 struct AcrossChannels(Option<LayerNorms>);
 
-impl Form for AcrossChannels {
+impl TargetForm for AcrossChannels {
     fn name(&self) -> &'static str {
         layer_norm::FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["LayerNormalization"]
     }
 
@@ -399,12 +400,12 @@ fn scalings(rates: &Rates) -> Scalings {
 /// A library of matrix products reads either order of the last two axes alike.
 struct Gemms;
 
-impl Form for Gemms {
+impl TargetForm for Gemms {
     fn name(&self) -> &'static str {
         product::FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["MatMul", "Gemm"]
     }
 
@@ -442,7 +443,7 @@ impl Target for DataTarget {
         (!(anywhere && interpolates_elsewhere(query))).then(|| self.rates.op(query))
     }
 
-    fn forms(&self) -> &[Box<dyn Form>] {
+    fn forms(&self) -> &[Box<dyn TargetForm>] {
         &self.forms
     }
 

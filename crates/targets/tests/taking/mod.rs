@@ -11,7 +11,7 @@ pub(crate) mod measured;
 
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::Form as Bound;
+use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Handover, Node, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::model::Model;
@@ -20,7 +20,7 @@ use relayout_ir::raised;
 use relayout_ir::text::parse;
 use relayout_passes::pipeline::{Outcome, PipelineOptions, run_steps, steps};
 use relayout_target_api::{
-    Candidates, Capabilities, Cost, Form, Lifted, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError, Target,
+    Candidates, Capabilities, Cost, Lifted, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError, Target, TargetForm,
 };
 use relayout_targets::{BUILTIN, Block, OrtCpu, OrtNhwc, Provider, builtin};
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ impl Case {
         let has = |name: &OpName| file.nodes().any(|n| op_name(file.node(n)) == Some(name));
         let is_kernel = |node: &Node| match (&offer.becomes, op_name(node), &node.form) {
             // Signals are images by then, whose layouts are others.
-            (Some(becomes), Some(name), Bound::Kernel(layouts)) => {
+            (Some(becomes), Some(name), Form::Kernel(layouts)) => {
                 *name == becomes.op && (layouts.outs == offer.layouts.outs || !has(name))
             }
             _ => false,
@@ -353,7 +353,7 @@ impl Target for Taking<'_> {
         Capabilities { decides_again: false, checks_sizes: false, may_move_more: true, ..self.target.capabilities() }
     }
 
-    fn forms(&self) -> &[Box<dyn Form>] {
+    fn forms(&self) -> &[Box<dyn TargetForm>] {
         self.target.forms()
     }
 

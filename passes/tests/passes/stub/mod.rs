@@ -5,14 +5,14 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, OpName};
 use relayout_ir::layout::Layout;
 use relayout_target_api::{
-    Cost, Equation, Form, Fragment, Left, Made, MoveQuery, NodeQuery, Numerics, Offer, OpQuery, Pass, Piece, Raise,
-    RaisedOperand, Recognized, Refused, Target,
+    Cost, Equation, Fragment, Left, Made, MoveQuery, NodeQuery, Numerics, Offer, OpQuery, Pass, Piece, Raise,
+    RaisedOperand, Recognized, Refused, Target, TargetForm,
 };
 use relayout_targets::builtin;
 
 pub(crate) struct Stub {
     onnx: Box<dyn Target>,
-    forms: Vec<Box<dyn Form>>,
+    forms: Vec<Box<dyn TargetForm>>,
     passes: Vec<Pass>,
 }
 
@@ -36,12 +36,12 @@ fn offer(form: &'static str, q: &NodeQuery<'_>) -> Vec<Offer> {
     vec![Offer { form, layouts: KernelLayouts::default(), cost, becomes: None, adds_zeros: false }]
 }
 
-impl Form for ThreeNodes {
+impl TargetForm for ThreeNodes {
     fn name(&self) -> &'static str {
         "three_nodes"
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["Mish"]
     }
 
@@ -69,12 +69,12 @@ impl Form for ThreeNodes {
     }
 }
 
-impl Form for TwoInOne {
+impl TargetForm for TwoInOne {
     fn name(&self) -> &'static str {
         "two_in_one"
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["NegRelu"]
     }
 
@@ -129,7 +129,7 @@ impl Target for Stub {
         "made up"
     }
 
-    fn forms(&self) -> &[Box<dyn Form>] {
+    fn forms(&self) -> &[Box<dyn TargetForm>] {
         &self.forms
     }
 

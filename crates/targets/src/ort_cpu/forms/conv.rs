@@ -13,7 +13,7 @@ use relayout_ir::graph::ValueId;
 use relayout_ir::layout::{Layout, Segment};
 use relayout_ir::op::read::{Window, group, windows};
 use relayout_ir::storage::ImageAxes;
-use relayout_target_api::{Become, Candidates, Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Become, Candidates, Cost, NodeQuery, Offer, TargetForm};
 use std::sync::Arc;
 
 /// The form's name.
@@ -22,12 +22,12 @@ const FORM: &str = "blocked_conv";
 /// Convolutions of images and signals in blocks.
 pub(super) struct Conv(pub(super) Arc<Machine>);
 
-impl Form for Conv {
+impl TargetForm for Conv {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["Conv"]
     }
 

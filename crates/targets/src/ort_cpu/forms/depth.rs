@@ -16,7 +16,7 @@ use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::is_depth_first;
 use relayout_ir::types::Type;
-use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused, TargetForm};
 use std::sync::Arc;
 
 /// The form's name.
@@ -42,12 +42,12 @@ const EMPTY_SINCE: i64 = 14;
 /// `DepthToSpace` and `SpaceToDepth` of blocked images.
 pub(super) struct Depths(pub(super) Arc<Machine>);
 
-impl Form for Depths {
+impl TargetForm for Depths {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["DepthToSpace", "SpaceToDepth"]
     }
 

@@ -15,7 +15,9 @@ use relayout_ir::layout::Layout;
 use relayout_ir::op::read::{Cut, Fill, Padding, Place, cuts, fill, paddings, place_of, zero_padding};
 use relayout_ir::storage::{ImageAxes, axes_in_runs};
 use relayout_ir::types::Type;
-use relayout_target_api::{Candidates, Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{
+    Candidates, Cost, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused, TargetForm,
+};
 use std::sync::Arc;
 
 /// The form's name.
@@ -24,12 +26,12 @@ const FORM: &str = "blocked_digits";
 /// Pad and Slice of blocked images.
 pub(super) struct Digits(pub(super) Arc<Machine>);
 
-impl Form for Digits {
+impl TargetForm for Digits {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["Pad", "Slice"]
     }
 

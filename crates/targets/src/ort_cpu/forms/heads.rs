@@ -6,7 +6,7 @@ use crate::shared::forms::projection::{self, Projected};
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::raised::ProjectionForm;
-use relayout_target_api::{Cost, Form, NodeQuery, Offer, PassError, Raised, Recognized, Rule};
+use relayout_target_api::{Cost, NodeQuery, Offer, PassError, Raised, Recognized, Rule, TargetForm};
 use std::sync::Arc;
 
 /// The form's name.
@@ -15,12 +15,12 @@ const FORM: &str = "projection";
 /// Projections into heads.
 pub(super) struct Projections(pub(super) Arc<Machine>);
 
-impl Form for Projections {
+impl TargetForm for Projections {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["Projection"]
     }
 

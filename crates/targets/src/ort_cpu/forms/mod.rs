@@ -20,11 +20,11 @@ mod wide_conv;
 
 use super::machine::Machine;
 use crate::shared::forms::packed::PackedHeads;
-use relayout_target_api::Form;
+use relayout_target_api::TargetForm;
 use std::sync::Arc;
 
 /// Every form on a machine. Where two offer the same layouts at the same cost, the first one is taken.
-pub(crate) fn all(machine: &Arc<Machine>) -> Vec<Box<dyn Form>> {
+pub(crate) fn all(machine: &Arc<Machine>) -> Vec<Box<dyn TargetForm>> {
     let m = || Arc::clone(machine);
     vec![
         Box::new(quantized::QuantizedImages(m())),

@@ -7,7 +7,7 @@ use crate::ort_cpu::runs::{Runs, slots_of};
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::op::read::windows;
 use relayout_ir::storage::ImageAxes;
-use relayout_target_api::{Become, Candidates, Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Become, Candidates, Cost, NodeQuery, Offer, TargetForm};
 use std::sync::Arc;
 
 /// The form's name.
@@ -16,12 +16,12 @@ const FORM: &str = "blocked_pool";
 /// Pools of images and signals in blocks.
 pub(super) struct Pools(pub(super) Arc<Machine>);
 
-impl Form for Pools {
+impl TargetForm for Pools {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"]
     }
 

@@ -10,7 +10,7 @@ use crate::ort_cpu::machine::Machine;
 use crate::shared::forms::product::{Product, Rows, Turns, Way, exchanged, flags, gemm_kernels};
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Node, OpName};
-use relayout_target_api::{Become, Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Become, Cost, NodeQuery, Offer, TargetForm};
 use std::sync::Arc;
 
 /// The form's name.
@@ -19,12 +19,12 @@ const FORM: &str = "turned_product";
 /// Products of matrices that lie turned.
 pub(super) struct Products(pub(super) Arc<Machine>);
 
-impl Form for Products {
+impl TargetForm for Products {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["MatMul", "Gemm", "FusedMatMul", "TransposeMatMul"]
     }
 

@@ -11,7 +11,7 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Node, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::windows;
-use relayout_target_api::{Become, Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Become, Cost, NodeQuery, Offer, TargetForm};
 use std::sync::Arc;
 
 /// The form's name.
@@ -20,12 +20,12 @@ const FORM: &str = "channels_last_bytes";
 /// 8-bit convolutions and pools with their channels last.
 pub(super) struct QuantizedImages(pub(super) Arc<Machine>);
 
-impl Form for QuantizedImages {
+impl TargetForm for QuantizedImages {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["QLinearConv", "MaxPool", "QLinearAveragePool", "QLinearGlobalAveragePool"]
     }
 

@@ -16,7 +16,7 @@ use relayout_ir::op::read::{keeps_axes, reduced};
 use relayout_ir::storage::{ImageAxes, axes_in_runs};
 use relayout_ir::types::Type;
 use relayout_target_api::{
-    Become, Candidates, Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused,
+    Become, Candidates, Cost, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused, TargetForm,
 };
 use std::sync::Arc;
 
@@ -31,12 +31,12 @@ const MOST_ADDED: i64 = 128;
 /// Means and maxima over all of a blocked image.
 pub(super) struct Reductions(pub(super) Arc<Machine>);
 
-impl Form for Reductions {
+impl TargetForm for Reductions {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["ReduceMean", "ReduceMax"]
     }
 

@@ -7,7 +7,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node, ValueId};
 use relayout_ir::storage::ImageAxes;
-use relayout_target_api::{Become, Candidates, Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Become, Candidates, Cost, NodeQuery, Offer, TargetForm};
 use std::sync::Arc;
 
 /// The form's name.
@@ -16,12 +16,12 @@ const FORM: &str = "blocked_resize";
 /// Blocked images scaled by whole factors.
 pub(super) struct Resizes(pub(super) Arc<Machine>);
 
-impl Form for Resizes {
+impl TargetForm for Resizes {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["Resize", "Upsample"]
     }
 

@@ -17,7 +17,7 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::{Layout, Segment};
 use relayout_ir::storage::{ImageAxes, axes_in_runs};
-use relayout_target_api::{Candidates, Cost, Form, Fragment, NodeQuery, Offer, Piece, Refused};
+use relayout_target_api::{Candidates, Cost, Fragment, NodeQuery, Offer, Piece, Refused, TargetForm};
 use std::sync::Arc;
 
 /// The form's name.
@@ -39,12 +39,12 @@ pub(super) fn innermost(machine: &Arc<Machine>) -> Scalings {
 /// Scales and shifts per channel of blocked images.
 pub(super) struct Scales(pub(super) Arc<Machine>);
 
-impl Form for Scales {
+impl TargetForm for Scales {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["BatchNormalization", "Add", "Sub", "Mul", "Div"]
     }
 

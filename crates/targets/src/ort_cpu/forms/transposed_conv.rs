@@ -27,7 +27,7 @@ use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::op::NCHWC;
 use relayout_ir::op::read::{AutoPad, Window, group, windows};
 use relayout_ir::types::Type;
-use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused, TargetForm};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -43,12 +43,12 @@ const EIGHTHS: u64 = 6;
 /// Transposed convolutions in blocks.
 pub(super) struct TransposedConv(pub(super) Arc<Machine>);
 
-impl Form for TransposedConv {
+impl TargetForm for TransposedConv {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["ConvTranspose"]
     }
 

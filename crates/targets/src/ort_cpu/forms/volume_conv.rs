@@ -20,13 +20,13 @@ use relayout_eval::{Tapped, floats};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::{Form as Bound, KernelLayouts};
+use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, NodeId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::Groups;
 use relayout_ir::op::{Frames, Volume};
 use relayout_ir::storage::blocked_volume;
-use relayout_target_api::{Cost, Form, Fragment, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Fragment, Made, NodeQuery, Offer, Operand, Piece, Refused, TargetForm};
 use std::sync::Arc;
 
 /// The form's name.
@@ -38,12 +38,12 @@ const OF_A_BATCH: u64 = 115;
 /// Convolutions of volumes in blocks.
 pub(super) struct VolumeConv(pub(super) Arc<Machine>);
 
-impl Form for VolumeConv {
+impl TargetForm for VolumeConv {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["Conv"]
     }
 
@@ -178,7 +178,7 @@ impl Packed {
         let mut layouts = piece.layouts.clone();
         layouts.ins.resize(conv.inputs.len(), None);
         layouts.ins[1] = Some(layout);
-        conv.form = Bound::Kernel(Box::new(layouts));
+        conv.form = Form::Kernel(Box::new(layouts));
         let conv = conv.with("group", Attr::Int(group));
         fragment.become_op(conv.with("kernel_shape", Attr::Ints(self.kernel.to_vec())));
         fragment

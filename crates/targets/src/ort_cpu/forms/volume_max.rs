@@ -14,7 +14,7 @@ use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::{Frames, NCHWC, Volume};
 use relayout_ir::types::Type;
-use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused, TargetForm};
 use std::sync::Arc;
 
 /// The form's name.
@@ -23,12 +23,12 @@ const FORM: &str = "volume_max";
 /// Maxima over windows of volumes in blocks.
 pub(super) struct VolumeMax(pub(super) Arc<Machine>);
 
-impl Form for VolumeMax {
+impl TargetForm for VolumeMax {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["MaxPool"]
     }
 

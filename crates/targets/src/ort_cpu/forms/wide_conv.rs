@@ -10,11 +10,11 @@ use relayout_eval::Diagonal;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::Form as Bound;
+use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::Groups;
-use relayout_target_api::{Form, Fragment, Made, NodeQuery, Offer, Piece, Refused};
+use relayout_target_api::{Fragment, Made, NodeQuery, Offer, Piece, Refused, TargetForm};
 use std::sync::Arc;
 
 /// The form's name.
@@ -23,12 +23,12 @@ const FORM: &str = "wide_conv";
 /// Convolutions in blocks whose groups are joined.
 pub(super) struct WideConv(pub(super) Arc<Machine>);
 
-impl Form for WideConv {
+impl TargetForm for WideConv {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["Conv"]
     }
 
@@ -50,7 +50,7 @@ impl Form for WideConv {
         layouts.ins[1] = Some(layout);
         let conv = Made::same(piece).named(convolution(), 1).reading(1, packed);
         let conv = conv.with("group", Attr::Int(wide.groups));
-        fragment.become_op(Made { form: Bound::Kernel(Box::new(layouts)), ..conv });
+        fragment.become_op(Made { form: Form::Kernel(Box::new(layouts)), ..conv });
         Ok(fragment)
     }
 }

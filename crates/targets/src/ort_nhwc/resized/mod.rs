@@ -23,7 +23,7 @@ use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::types::Type;
 use relayout_target_api::{
-    Cost, Counted, Form, Fragment, Left, Made, NodeQuery, Numerics, Offer, Operand, Piece, Refused, Rule,
+    Cost, Counted, Fragment, Left, Made, NodeQuery, Numerics, Offer, Operand, Piece, Refused, Rule, TargetForm,
 };
 use std::sync::Arc;
 use weights::Line;
@@ -51,12 +51,12 @@ const PRODUCTS_PER_ELEMENT: u64 = 20;
 /// Resizes channels last.
 pub(super) struct Resized(pub(super) Arc<Rates>);
 
-impl Form for Resized {
+impl TargetForm for Resized {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["Resize"]
     }
 

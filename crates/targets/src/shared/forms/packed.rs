@@ -10,11 +10,11 @@
 
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
-use relayout_ir::form::{Form as Bound, KernelLayouts, View};
+use relayout_ir::form::{Form, KernelLayouts, View};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::types::Type;
-use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused, TargetForm};
 
 /// The form's name.
 const FORM: &str = "packed_heads";
@@ -25,12 +25,12 @@ const BEHIND: [usize; 4] = [0, 2, 1, 3];
 /// Such ops; the price of a Reshape.
 pub(crate) struct PackedHeads(pub(crate) Cost);
 
-impl Form for PackedHeads {
+impl TargetForm for PackedHeads {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["Attention", "RotaryEmbedding"]
     }
 
@@ -103,9 +103,9 @@ impl Packed {
     fn views(&self, graph: &Graph) -> u64 {
         let joins = |n: NodeId| {
             let node = graph.node(n);
-            matches!(node.form, Bound::View(View::Reshape)) || node.onnx() == Some("RotaryEmbedding")
+            matches!(node.form, Form::View(View::Reshape)) || node.onnx() == Some("RotaryEmbedding")
         };
-        let turns = |n: NodeId| matches!(graph.node(n).form, Bound::View(View::Transpose(_)));
+        let turns = |n: NodeId| matches!(graph.node(n).form, Form::View(View::Transpose(_)));
         let maker = |v: ValueId| graph.value(v).producer().0;
         let split = |v: ValueId| {
             let before = graph.node(maker(v)).operand(0).filter(|_| turns(maker(v)));

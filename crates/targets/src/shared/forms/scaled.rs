@@ -8,13 +8,14 @@ use relayout_ir::build::Builder;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::{Form as Bound, KernelLayouts};
+use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::perm;
 use relayout_ir::raised::ChannelAffine;
 use relayout_target_api::{
-    Become, Cost, Counted, Form, NodeQuery, Numerics, Offer, PassError, Raise, Raised, RaisedOperand, Recognized, Rule,
+    Become, Cost, Counted, NodeQuery, Numerics, Offer, PassError, Raise, Raised, RaisedOperand, Recognized, Rule,
+    TargetForm,
 };
 
 /// The form's name.
@@ -41,12 +42,12 @@ pub(crate) struct Scalings {
     pub(crate) pass: Price,
 }
 
-impl Form for Scalings {
+impl TargetForm for Scalings {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &[ChannelAffine::NAME]
     }
 
@@ -113,7 +114,7 @@ fn raised(graph: &Graph, n: NodeId) -> Option<Raised> {
     let node = graph.node(n);
     let (x, y) = (node.operand(0)?, node.only_result()?);
     let ty = &graph.value(x).ty;
-    let known = node.onnx() == Some("BatchNormalization") && matches!(node.form, Bound::Axes(_));
+    let known = node.onnx() == Some("BatchNormalization") && matches!(node.form, Form::Axes(_));
     let shape = ty.shape().filter(|shape| known && shape.len() > 2 && ty.dtype() == Some(DType::F32))?;
     let channels = usize::try_from(shape[1].as_const()?).ok().filter(|&c| c > 0)?;
     let affine = reading(graph, node, x, Some(1), channels)?;

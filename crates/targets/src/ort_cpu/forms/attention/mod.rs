@@ -12,7 +12,7 @@ use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::raised::Attention;
 use relayout_target_api::{
-    Become, Cost, Counted, Form, NodeQuery, Numerics, Offer, PassError, Raised, Recognized, Rule,
+    Become, Cost, Counted, NodeQuery, Numerics, Offer, PassError, Raised, Recognized, Rule, TargetForm,
 };
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ const FORM: &str = "attention";
 /// Attention as one op.
 pub(super) struct Attentions(pub(super) Arc<Machine>);
 
-impl Form for Attentions {
+impl TargetForm for Attentions {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["Attention"]
     }
 

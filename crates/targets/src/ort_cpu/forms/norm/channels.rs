@@ -20,11 +20,11 @@ use relayout_eval::Affine;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::Form as Bound;
+use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, ValueId};
 use relayout_ir::op::NCHWC;
 use relayout_ir::types::Type;
-use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused, TargetForm};
 use std::sync::Arc;
 
 /// The form's name.
@@ -37,12 +37,12 @@ const SUMS_PERCENT: u64 = 250;
 /// Normalizations of blocked images by sums per channel.
 pub(in super::super) struct NormsOfChannels(pub(in super::super) Arc<Machine>);
 
-impl Form for NormsOfChannels {
+impl TargetForm for NormsOfChannels {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["GroupNormalization"]
     }
 
@@ -79,7 +79,7 @@ fn is_scaled_next(priced: &Priced<'_>, query: &NodeQuery<'_>) -> bool {
     let Some(only) = query.graph.only_use(priced.norm.y) else { return false };
     let (scales, one) = (Scales(Arc::clone(priced.machine)), query.at(only.node));
     let constant = |offer: &Offer| offer.layouts.ins.iter().flatten().count() == 1;
-    let named = query.graph.node(only.node).onnx().is_some_and(|name| scales.of().contains(&name));
+    let named = query.graph.node(only.node).onnx().is_some_and(|name| scales.ops().contains(&name));
     named && scales.offers(&one).iter().any(constant)
 }
 
@@ -281,7 +281,7 @@ impl<'p> Writer<'p> {
 /// The constant scale or shift per channel that alone reads a value: its result, and what it does.
 fn scaled(graph: &Graph, y: ValueId) -> Option<(ValueId, Affine)> {
     let reader = graph.only_use(y)?.node;
-    let Bound::Kernel(layouts) = &graph.node(reader).form else { return None };
+    let Form::Kernel(layouts) = &graph.node(reader).form else { return None };
     match Scaled::of(graph, reader, layouts)? {
         Scaled { x, by: By::Constant(affine), .. } if x == y => Some((graph.node(reader).result(0)?, affine)),
         _ => None,

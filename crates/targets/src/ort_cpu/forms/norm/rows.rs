@@ -13,7 +13,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::graph::Graph;
 use relayout_ir::types::Type;
 use relayout_target_api::{
-    Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Raise, Recognized, Refused,
+    Cost, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Raise, Recognized, Refused, TargetForm,
 };
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ pub(super) const FORM: &str = "blocked_norm_of_rows";
 /// Normalizations of rows of blocked bytes.
 pub(in super::super) struct NormsOfRows(pub(in super::super) Arc<Machine>);
 
-impl Form for NormsOfRows {
+impl TargetForm for NormsOfRows {
     fn name(&self) -> &'static str {
         FORM
     }
 
-    fn of(&self) -> &'static [&'static str] {
+    fn ops(&self) -> &'static [&'static str] {
         &["GroupNormalization"]
     }
 

@@ -16,8 +16,7 @@ pub(crate) use write::write;
 
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::KernelLayouts;
-use relayout_ir::form::{Form as Bound, View};
+use relayout_ir::form::{Form, KernelLayouts, View};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::raised::{Projection, ProjectionForm};
@@ -52,7 +51,7 @@ pub(crate) const TURNED: Rule = Rule {
 
 /// Whether anything is transposed: else nothing is gained by what reads or leaves columns before rows.
 pub(crate) fn turns(graph: &Graph) -> bool {
-    graph.nodes().any(|n| matches!(graph.node(n).form, Bound::View(View::Transpose(_))))
+    graph.nodes().any(|n| matches!(graph.node(n).form, Form::View(View::Transpose(_))))
 }
 
 /// The projections into heads of a graph; with `turned` also its products with constant weights, if something is transposed.
@@ -82,8 +81,8 @@ pub(crate) fn images(graph: &Graph, y: ValueId, rows: usize) -> Option<Images> {
     }
     let reader = |v: ValueId| graph.only_use(v).map(|place| graph.node(place.node));
     let turned =
-        reader(y).filter(|node| matches!(&node.form, Bound::View(View::Transpose(to)) if to[..] == [0, 2, 1]))?;
-    let split = reader(turned.only_result()?).filter(|node| matches!(node.form, Bound::View(View::Reshape)))?;
+        reader(y).filter(|node| matches!(&node.form, Form::View(View::Transpose(to)) if to[..] == [0, 2, 1]))?;
+    let split = reader(turned.only_result()?).filter(|node| matches!(node.form, Form::View(View::Reshape)))?;
     let made = split.only_result()?;
     let to = shape(made)?;
     let [count, columns, extents @ ..] = to else { return None };
@@ -103,12 +102,12 @@ fn is_of_images(graph: &Graph, mut x: ValueId) -> bool {
     for _ in 0..NEAR {
         let node = maker(x);
         match &node.form {
-            Bound::View(View::Transpose(to)) if to[..] == [0, 2, 1] => {
-                let flat = node.operand(0).map(maker).filter(|n| matches!(n.form, Bound::View(View::Reshape)));
+            Form::View(View::Transpose(to)) if to[..] == [0, 2, 1] => {
+                let flat = node.operand(0).map(maker).filter(|n| matches!(n.form, Form::View(View::Reshape)));
                 let rank = flat.and_then(|n| graph.value(n.operand(0)?).ty.rank());
                 return rank.is_some_and(|rank| rank > 3);
             }
-            Bound::Axes(axes) => {
+            Form::Axes(axes) => {
                 let kept = |slot: &usize| axes.operands[*slot].is_some() && axes.operands[*slot] == axes.results[0];
                 let slot = (0..axes.operands.len()).find(|slot| !axes.results.is_empty() && kept(slot));
                 let Some(before) = slot.and_then(|slot| node.operand(slot)) else { return false };
