@@ -218,7 +218,7 @@ fn composes(case: &Case) {
 /// A plan between two layouts moves as the map says, and fills padding.
 fn moves(case: &Case) {
     let [a, b, _] = &case.layouts;
-    let (Ok(from), Ok(to)) = (Order::of(a, &case.shape), Order::of(b, &case.shape)) else { return };
+    let (Ok(from), Ok(to)) = (Order::new(a, &case.shape), Order::new(b, &case.shape)) else { return };
     let Ok(map) = IndexMap::new(a, b, &case.shape) else { return };
     let shape: Vec<usize> = case.shape.iter().map(|&extent| extent as usize).collect();
     let pad = vec![0xEE; case.elem];

@@ -46,7 +46,7 @@ struct Written {
 }
 
 impl Written {
-    fn of(name: &str, target: &str) -> Written {
+    fn bundle(name: &str, target: &str) -> Written {
         let dir = tempfile::tempdir().expect("a folder");
         let model = Model::from_bytes(bytes(name).into(), Some(testdata("cli"))).expect("a model");
         let optimized = optimize(&model, built_in(target).as_ref(), &Options::default()).expect("it is optimized");
@@ -128,7 +128,7 @@ fn a_bundle_holds_what_the_model_file_holds() {
         ("models/qdq_shufflenet_v2_x1_0", "cuda-dp4a"),
         ("demo/tf_unet", "arm-neon"),
     ] {
-        let written = Written::of(name, target);
+        let written = Written::bundle(name, target);
         let bundle = written.read();
         let graph = written.file.proto.graph.as_ref().expect("a graph");
         same(&written.file, graph, &bundle, &bundle.graph.scope, true);
@@ -140,7 +140,7 @@ fn a_bundle_holds_what_the_model_file_holds() {
 
 #[test]
 fn padded_channels_lie_in_the_weights_and_in_the_shapes() {
-    let bundle = Written::of("models/unet_dynhw", "cuda-tensorcore").read();
+    let bundle = Written::bundle("models/unet_dynhw", "cuda-tensorcore").read();
     let padded = |values: &[relayout_bundle::BundleValue]| {
         values.iter().any(|v| v.layout.as_deref().is_some_and(|layout| layout.contains('[')))
     };
@@ -153,7 +153,7 @@ fn padded_channels_lie_in_the_weights_and_in_the_shapes() {
 
 #[test]
 fn functions_of_the_model_are_written_out() {
-    let written = Written::of("cli/functions", "onnx");
+    let written = Written::bundle("cli/functions", "onnx");
     assert!(!written.file.proto.functions.is_empty(), "the file still has them");
     let bundle = written.read();
     let foreign = bundle.graph.scope.nodes.iter().find(|node| !node.domain.is_empty());
@@ -162,7 +162,7 @@ fn functions_of_the_model_are_written_out() {
 
 #[test]
 fn moves_name_their_kernels_and_symbolic_ones_have_launches_at_the_size_hints() {
-    let written = Written::of("cli/moves_symbolic", "onnx");
+    let written = Written::bundle("cli/moves_symbolic", "onnx");
     let bundle = written.read();
     assert!(bundle.manifest.moves > 0 && bundle.manifest.moves == written.moves);
     let id = bundle.graph.scope.nodes.iter().find_map(|node| node.kernel.clone()).expect("a move");
@@ -224,7 +224,7 @@ fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 fn two_writes_are_equal_byte_for_byte() {
     for (name, target) in [("models/if_mixed", "nhwc"), ("models/unet_dynhw", "cuda-tensorcore"), ("cli/moves", "onnx")]
     {
-        let (a, b) = (Written::of(name, target), Written::of(name, target));
+        let (a, b) = (Written::bundle(name, target), Written::bundle(name, target));
         let (a, b) = (contents(&a.path()), contents(&b.path()));
         assert!(a.len() > 3 && a.keys().eq(b.keys()), "{name}: {:?}", a.keys());
         for (path, bytes) in &a {
@@ -235,7 +235,7 @@ fn two_writes_are_equal_byte_for_byte() {
 
 #[test]
 fn a_small_graph_reads_as_recorded() {
-    let written = Written::of("cli/conv", "cuda-tensorcore");
+    let written = Written::bundle("cli/conv", "cuda-tensorcore");
     let text = fs::read_to_string(written.path().join("graph.json")).expect("a text");
     insta::assert_snapshot!(text);
 }
@@ -288,7 +288,7 @@ fn signed(dir: &Path) {
 
 /// Has a bundle damaged; what reading it says, which is one line.
 fn damaged(name: &str, target: &str, damage: impl FnOnce(&Path)) -> String {
-    let written = Written::of(name, target);
+    let written = Written::bundle(name, target);
     damage(&written.path());
     let error = read_bundle(written.path()).expect_err("it is damaged").to_string();
     assert!(!error.contains('\n'), "{error}");
@@ -369,7 +369,7 @@ fn links_are_not_followed_and_no_path_leads_out() {
     });
     says(&error, &["manifest.json", "no path in the folder"]);
     // The folder itself is what the caller names.
-    let written = Written::of("cli/moves", "onnx");
+    let written = Written::bundle("cli/moves", "onnx");
     let link = written.dir.path().join("link");
     symlink(written.path(), &link).expect("a link");
     read_bundle(link).expect("it is whole");
@@ -378,7 +378,7 @@ fn links_are_not_followed_and_no_path_leads_out() {
 /// A file for each of very many kernels is found at once, not by a walk over all kernels.
 #[test]
 fn ten_thousand_kernels_are_checked_in_seconds() {
-    let written = Written::of("cli/moves", "onnx");
+    let written = Written::bundle("cli/moves", "onnx");
     let dir = written.path();
     let (mut moves, mut files) = (Vec::new(), Vec::new());
     edit(&dir.join("graph.json"), |graph| {
@@ -488,7 +488,7 @@ fn graphs_that_do_not_hold_together_are_named() {
 
 #[test]
 fn a_graph_that_is_changed_anywhere_is_an_error_or_another_graph_and_never_a_panic() {
-    let written = Written::of("cli/conv", "cuda-tensorcore");
+    let written = Written::bundle("cli/conv", "cuda-tensorcore");
     let (dir, path) = (written.path(), written.path().join("graph.json"));
     let text = fs::read(&path).expect("a file");
     let (mut refused, mut state) = (0, 1_u64);

@@ -34,7 +34,7 @@ pub(crate) struct Files(Vec<(PathBuf, Stamp)>);
 
 impl Files {
     /// Those of a model that was opened from a path; `None` if one of them is gone.
-    pub(crate) fn of(path: &Path, model: &Model) -> Option<Files> {
+    pub(crate) fn stamped(path: &Path, model: &Model) -> Option<Files> {
         let folder = path.parent()?;
         let beside = model.external_data().into_keys().map(|location| folder.join(location));
         let files = std::iter::once(path.to_owned()).chain(beside);

@@ -70,7 +70,7 @@ impl Job {
             Err(e) => return Ready::plain(format!("relayout does not read it: {e}")),
         };
         let files = match &self.model {
-            Owned::File(path) => Files::of(path, &model),
+            Owned::File(path) => Files::stamped(path, &model),
             Owned::Memory(_) => None,
         };
         let cache = match &self.cache {

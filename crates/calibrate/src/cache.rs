@@ -72,7 +72,7 @@ pub struct Pair(String);
 
 impl Pair {
     /// Of the bytes of both files, and of anything else that their times depend on.
-    pub fn of(model: &[u8], result: &[u8], fed: &str) -> Pair {
+    pub fn new(model: &[u8], result: &[u8], fed: &str) -> Pair {
         let mut digest = Sha256::new();
         for part in [model, result, fed.as_bytes()] {
             digest.update((part.len() as u64).to_le_bytes());

@@ -192,7 +192,7 @@ impl Job<'_> {
     ) -> Result<Option<Compared>, CalibrateError> {
         let on = provider.map_or_else(String::new, |provider| format!(" on {provider}"));
         let fed = format!("{:?} {COMPARED:?}{on}", self.inputs);
-        let pair = Pair::of(self.model.bytes(), result, &fed);
+        let pair = Pair::new(self.model.bytes(), result, &fed);
         if let Some(known) = cache.compared(&pair) {
             return Ok(known);
         }

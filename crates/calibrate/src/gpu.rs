@@ -201,7 +201,7 @@ mod tests {
                     assert_eq!(plan(&shape, &perm, ELEM_BYTES).unwrap().class().as_str(), class.as_str());
                     let (from, to) = (Layout::row_major(shape.len()), Layout::permutation(&perm).unwrap());
                     let sizes: Vec<u64> = shape.iter().map(|&n| n as u64).collect();
-                    assert_eq!(MoveClass::of(&from, &to, &sizes, ELEM_BYTES as u64), class);
+                    assert_eq!(MoveClass::classify(&from, &to, &sizes, ELEM_BYTES as u64), class);
                 }
             }
         }

@@ -10,7 +10,7 @@ pub(crate) fn order(text: &str, shape: &[usize]) -> Result<Order, Status> {
     let layout: Layout = text.parse().map_err(|_| Status::BadLayout)?;
     let signed: Vec<i64> =
         shape.iter().map(|&extent| i64::try_from(extent)).collect::<Result<_, _>>().map_err(|_| Status::BadSize)?;
-    Order::of(&layout, &signed).map_err(|error| match error {
+    Order::new(&layout, &signed).map_err(|error| match error {
         LayoutError::TooLarge => Status::BadSize,
         _ => Status::BadLayout,
     })

@@ -181,7 +181,7 @@ pub unsafe extern "C" fn relayout_plan_new_layouts(
         pad.try_reserve_exact(elem_size).map_err(|_| Status::BadSize)?;
         pad.resize(elem_size, 0);
         let planned = relayout(shape, &from, &to, &pad)?;
-        let kernel = Kernel::of(&planned, options);
+        let kernel = Kernel::between(&planned, options);
         Ok(RelayoutPlan { kernel, source_bytes: planned.from_bytes(), bytes: planned.to_bytes() })
     };
     // SAFETY: the caller vouches for it.

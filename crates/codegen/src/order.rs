@@ -58,7 +58,7 @@ impl Order {
     }
 
     /// The order that a layout is for a shape.
-    pub fn of(layout: &Layout, shape: &[i64]) -> Result<Self, LayoutError> {
+    pub fn new(layout: &Layout, shape: &[i64]) -> Result<Self, LayoutError> {
         let number = |n: u64| usize::try_from(n).map_err(|_| LayoutError::TooLarge);
         let bound = layout.bind(shape)?;
         let digits = bound
@@ -156,10 +156,13 @@ mod tests {
         for text in ["NCHW", "NHWC", "NCHW16c", "N H W C[20:24]", "N H W C[10:16,10:16]", "N C[12:16,8:16]/16 H W C%16"]
         {
             let layout: Layout = text.parse().expect("a layout");
-            let order = Order::of(&layout, &shape.map(|extent| extent as i64)).expect("it fits");
+            let order = Order::new(&layout, &shape.map(|extent| extent as i64)).expect("it fits");
             assert_eq!(order.layout(&shape), Ok(layout), "{text}");
         }
-        assert_eq!(Order::of(&"NCHW16c".parse().expect("a layout"), &[2, 20, 3, 5]), Ok(Order::blocked(&shape, 1, 16)));
+        assert_eq!(
+            Order::new(&"NCHW16c".parse().expect("a layout"), &[2, 20, 3, 5]),
+            Ok(Order::blocked(&shape, 1, 16))
+        );
     }
 
     #[test]

@@ -42,11 +42,11 @@ impl<'a, T: NoUninit> View<'a, T> {
         let extents = signed(shape).ok_or_else(too_large)?;
         // Slices that begin at one address are of the same memory.
         let view = StorageView::dense(StorageId(elems.as_ptr().addr() as u64), &extents)?;
-        Self::of(view, elems)
+        Self::over(view, elems)
     }
 
     /// A view whose storage is the slice; an error if they are not of the same number of elements.
-    pub fn of(view: StorageView, elems: &'a [T]) -> Result<Self, Error> {
+    pub fn over(view: StorageView, elems: &'a [T]) -> Result<Self, Error> {
         if size_of::<T>() == 0 {
             return Err(Error::NoElementBytes);
         }

@@ -56,7 +56,7 @@ pub enum Step {
 
 impl Step {
     /// The step that result `slot` of a node is; `None` for ops that are not evaluated.
-    pub fn of(graph: &Graph, node: &Node, slot: usize) -> Option<Step> {
+    pub fn recognize(graph: &Graph, node: &Node, slot: usize) -> Option<Step> {
         match &node.form {
             Form::View(View::Transpose(perm)) => return Some(Step::Transpose(perm.clone())),
             Form::View(View::Reshape | View::Same) => return Some(Step::View),

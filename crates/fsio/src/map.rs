@@ -32,7 +32,7 @@ impl Mapped {
     /// Maps the file at `path`. A pipe, which cannot be mapped, is read to its end.
     pub fn open(path: &Path) -> Result<Self> {
         match open(path)? {
-            Opened::File(file) => Self::of(path, &file),
+            Opened::File(file) => Self::map(path, &file),
             Opened::Pipe(mut pipe, mut bytes) => {
                 pipe.read_to_end(&mut bytes).map_err(|source| Error::read(path, source))?;
                 Ok(Self { path: path.to_owned(), bytes: bytes.into(), identity: None })
@@ -47,12 +47,12 @@ impl Mapped {
             return Err(pipe());
         }
         match open(path)? {
-            Opened::File(file) => Self::of(path, &file),
+            Opened::File(file) => Self::map(path, &file),
             Opened::Pipe(..) => Err(pipe()),
         }
     }
 
-    fn of(path: &Path, file: &File) -> Result<Self> {
+    fn map(path: &Path, file: &File) -> Result<Self> {
         let failed = |source| Error::read(path, source);
         let identity = Identity::of(&file.metadata().map_err(failed)?);
         let bytes = map(path, file).map_err(failed)?;

@@ -130,7 +130,7 @@ impl Patch {
             graph.set_input(node, slot, value);
         }
         for (v, by) in self.replaced {
-            graph.hand_over(Handover::of(graph, v), by);
+            graph.hand_over(Handover::everything(graph, v), by);
         }
         for (v, to) in self.redirected {
             for u in graph.uses(v) {

@@ -193,7 +193,7 @@ impl IndexMap {
     }
 
     /// The map from logical row-major indices to the storage of `to`.
-    pub fn of(to: &Layout, shape: &[i64]) -> Result<IndexMap, LayoutError> {
+    pub fn to_storage(to: &Layout, shape: &[i64]) -> Result<IndexMap, LayoutError> {
         IndexMap::new(&Layout::row_major(shape.len()), to, shape)
     }
 

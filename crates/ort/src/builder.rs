@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a session builder of ort was told, for [`Builder::of`]: ort's builder has no way to ask.
+/// What a session builder of ort was told, for [`Builder::with_facts`]: ort's builder has no way to ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionFacts {
@@ -79,14 +79,14 @@ impl Builder {
     /// # Errors
     /// What the runtime answers.
     pub fn new(environment: &Environment) -> ort::Result<Builder> {
-        let mut builder = Builder::of(SessionBuilder::new(environment)?, SessionFacts::nothing());
+        let mut builder = Builder::with_facts(SessionBuilder::new(environment)?, SessionFacts::nothing());
         builder.environment = environment.execution_providers().iter().map(|each| each.name().to_owned()).collect();
         Ok(builder)
     }
 
     /// One that goes on with a builder of ort. What that was told has to be said once more: it can't be asked. So have the providers of its
     /// environment.
-    pub fn of(inner: SessionBuilder, told: SessionFacts) -> Builder {
+    pub fn with_facts(inner: SessionBuilder, told: SessionFacts) -> Builder {
         let nothing = fitting(&Equipment::default());
         Builder {
             inner,

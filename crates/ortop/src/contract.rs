@@ -134,13 +134,13 @@ impl Layouts {
         // Says what does not fit, too.
         self.infer(&known)?;
         let logical: Vec<i64> = axes(from, shape, &known).iter().map(Axis::extent).collect();
-        let order = |layout: &Layout| Order::of(layout, &logical).map_err(Refusal::Shape);
+        let order = |layout: &Layout| Order::new(layout, &logical).map_err(Refusal::Shape);
         let (source, target) = (order(from)?, order(to)?);
         let extents: Vec<usize> = logical.iter().map(|&extent| extent.max(0) as usize).collect();
         let dims = target.digits.iter().map(|digit| digit.extent as i64).collect();
         let zero = vec![0; elem_bytes];
         let made = relayout(&extents, &source, &target, &zero)?;
-        Ok(Planned { kernel: Kernel::of(&made, options), dims })
+        Ok(Planned { kernel: Kernel::between(&made, options), dims })
     }
 }
 

@@ -94,7 +94,7 @@ pub struct AuditedMove {
 /// # Errors
 /// As of [`optimize`](crate::optimize).
 pub fn audit(model: &Model, target: &dyn Target, options: &Options) -> Result<Audit, Error> {
-    let options = &Sized::of(model, options)?.options;
+    let options = &Sized::new(model, options)?.options;
     let priced = if options.price_moves > 0 { options.price_moves } else { PRICED };
     let mut source = Source::checked(model)?;
     let lifted = target.lift(&mut source.ir.graph)?;
@@ -164,7 +164,7 @@ fn of_decision(
     target: &dyn Target,
     priced: usize,
 ) -> Audit {
-    let moves = Moves::of(decision, outcome, rewritten, priced);
+    let moves = Moves::new(decision, outcome, rewritten, priced);
     let list = moves.audited();
     let total = moves.as_read.iter().map(|m| m.cost).filter(|cost| cost.is_finite()).sum::<Cost>();
     Audit {
@@ -200,7 +200,7 @@ struct Moves<'a, 'g, 't> {
 }
 
 impl<'a, 'g, 't> Moves<'a, 'g, 't> {
-    fn of(decision: &'a Decision<'g, 't>, outcome: &'a Outcome, rewritten: &'a Outcome, priced: usize) -> Self {
+    fn new(decision: &'a Decision<'g, 't>, outcome: &'a Outcome, rewritten: &'a Outcome, priced: usize) -> Self {
         let (as_read, left) = (decision.moves_as_read(), decision.moves());
         let (graphs, rewritten) = (outcome.graphs.as_slice(), MovesAt::of(rewritten));
         let mut moves = Moves { decision, graphs, as_read, left, rewritten, dearest: Vec::new() };

@@ -61,7 +61,7 @@ pub fn check_certificate(
 /// # Errors
 /// As of [`optimize`](crate::optimize).
 pub fn problem(model: &Model, target: &dyn Target, options: &Options) -> Result<Problem, Error> {
-    let options = &Sized::of(model, options)?.options;
+    let options = &Sized::new(model, options)?.options;
     let mut source = Source::checked(model)?;
     let (_, hints) = prepare(&mut source.ir, target, &options.pipeline(target)?, Before::Everything)?;
     let scopes = Scopes::of(&source.ir.graph).with_pieces(target, options.numerics)?;
@@ -76,7 +76,7 @@ pub(crate) fn with_decision<T>(
     options: &Options,
     say: impl FnOnce(&Decision<'_, '_>, &Outcome, Vec<String>) -> T,
 ) -> Result<T, Error> {
-    let options = &Sized::of(model, options)?.options;
+    let options = &Sized::new(model, options)?.options;
     let source = Source::checked(model)?;
     decide(source, target, options, Before::Everything, |decision, outcome, notes| say(decision, outcome, notes))
 }

@@ -56,7 +56,7 @@ impl From<DeviceMoves> for OnDevice {
 /// # Errors
 /// [`Error`].
 pub fn audit_device(model: &Model, provider: &Provider, options: &Options) -> Result<DeviceAudit, Error> {
-    let options = &Sized::of(model, options)?.options;
+    let options = &Sized::new(model, options)?.options;
     let target = OrtNhwc::of(provider.clone());
     let of_file = |graph: &Graph| on_device(graph, &target, &options.dims).map_or(DeviceMoves::default(), |on| on.0);
     let file = of_file(&graph_of_model(model)?);

@@ -20,7 +20,7 @@ impl TryFrom<relayout_onnx::proto::ModelProto> for Model {
     /// # Errors
     /// [`Error`]: those of [`Model::from_bytes`], and messages of more than 2 GiB or nested too deep.
     fn try_from(messages: relayout_onnx::proto::ModelProto) -> Result<Model, Error> {
-        Model::of(ModelFile::try_from(messages)?, NAME)
+        Model::from_file(ModelFile::try_from(messages)?, NAME)
     }
 }
 
@@ -54,7 +54,7 @@ impl TryFrom<relayout_onnx::onnx_protobuf::ModelProto> for Model {
     /// # Errors
     /// [`Error`]: those of [`Model::from_bytes`].
     fn try_from(messages: relayout_onnx::onnx_protobuf::ModelProto) -> Result<Model, Error> {
-        Model::of(ModelFile::try_from(messages)?, NAME)
+        Model::from_file(ModelFile::try_from(messages)?, NAME)
     }
 }
 

@@ -132,10 +132,10 @@ pub(crate) struct Asked<'r> {
 pub(crate) fn choose(on: &Equipment, asked: &Asked<'_>) -> Fitting {
     let mut fits = match (asked.provider, asked.target) {
         (Some(provider), _) => {
-            Fitting::of("ort-nhwc", Some(provider), vec![format!("provider `{provider}`: asked for")])
+            Fitting::new("ort-nhwc", Some(provider), vec![format!("provider `{provider}`: asked for")])
         }
         (None, Some("ort-nhwc")) => on_device(on, "target `ort-nhwc`: asked for"),
-        (None, Some(target)) => Fitting::of(target, None, vec![format!("target `{target}`: asked for")]),
+        (None, Some(target)) => Fitting::new(target, None, vec![format!("target `{target}`: asked for")]),
         (None, None) => by_equipment(on),
     };
     if fits.target == "ort-cpu" {
@@ -147,7 +147,7 @@ pub(crate) fn choose(on: &Equipment, asked: &Asked<'_>) -> Fitting {
 fn by_equipment(on: &Equipment) -> Fitting {
     let standard = |why: String| {
         let every = "target `onnx` writes standard ONNX, which every runtime reads".to_owned();
-        Fitting::of("onnx", None, vec![why, every])
+        Fitting::new("onnx", None, vec![why, every])
     };
     let Some(version) = &on.runtime else {
         return standard("ONNX Runtime is not found here".to_owned());
@@ -157,24 +157,24 @@ fn by_equipment(on: &Equipment) -> Fitting {
     }
     if let Some(device) = on.device() {
         let why = format!("ONNX Runtime {version} has a device here that wants channels last: provider `{device}`");
-        return Fitting::of("ort-nhwc", Some(device), vec![why]);
+        return Fitting::new("ort-nhwc", Some(device), vec![why]);
     }
     if on.block.is_none() {
         return standard("ONNX Runtime has blocked kernels that files can call on x86-64 only".to_owned());
     }
     let why = format!("target `ort-cpu`: ONNX Runtime {version} on x86-64 has kernels for blocks of channels");
-    Fitting::of("ort-cpu", None, vec![why])
+    Fitting::new("ort-cpu", None, vec![why])
 }
 
 /// Target `ort-nhwc` with the provider that is there.
 fn on_device(on: &Equipment, why: &str) -> Fitting {
-    let mut fits = Fitting::of("ort-nhwc", on.device(), vec![why.to_owned()]);
+    let mut fits = Fitting::new("ort-nhwc", on.device(), vec![why.to_owned()]);
     fits.why.extend(on.device().map(|device| format!("provider `{device}`: it has a device here")));
     fits
 }
 
 impl Fitting {
-    fn of(target: &str, provider: Option<&str>, why: Vec<String>) -> Fitting {
+    fn new(target: &str, provider: Option<&str>, why: Vec<String>) -> Fitting {
         let (target, provider) = (target.to_owned(), provider.map(str::to_owned));
         Fitting { target, block: None, threads: None, provider, why }
     }

@@ -32,7 +32,7 @@ impl Model {
     pub fn open(path: impl AsRef<Path>) -> Result<Model, Error> {
         let path = path.as_ref();
         let file = ModelFile::open(path)?;
-        Model::of(file, &path.display().to_string())
+        Model::from_file(file, &path.display().to_string())
     }
 
     /// Reads a model from memory; `dir` is the folder of its external data, if it has any.
@@ -40,7 +40,7 @@ impl Model {
     /// # Errors
     /// [`Error`].
     pub fn from_bytes(bytes: Bytes, dir: Option<PathBuf>) -> Result<Model, Error> {
-        Model::of(ModelFile::from_bytes(bytes, dir)?, "the model")
+        Model::from_file(ModelFile::from_bytes(bytes, dir)?, "the model")
     }
 
     /// Reads a model from memory, and its external data from `read`. `read` gets a location and returns everything that is stored
@@ -61,7 +61,7 @@ impl Model {
     /// # Errors
     /// [`Error`]: an error of `read`, or an offset or length that does not fit what it gave, with the name of the tensor.
     pub fn from_bytes_with(bytes: Bytes, read: impl FnMut(&str) -> io::Result<Bytes>) -> Result<Model, Error> {
-        Model::of(ModelFile::from_bytes_with(bytes, read)?, "the model")
+        Model::from_file(ModelFile::from_bytes_with(bytes, read)?, "the model")
     }
 
     /// Makes a model of a graph that does not come from a file, such as that of a [`GraphBuilder`](crate::GraphBuilder). Values
@@ -78,7 +78,7 @@ impl Model {
         Model::from_bytes(bytes.into(), None)
     }
 
-    pub(crate) fn of(file: ModelFile, name: &str) -> Result<Model, Error> {
+    pub(crate) fn from_file(file: ModelFile, name: &str) -> Result<Model, Error> {
         let file = Arc::new(file);
         let ir = import(&file).map_err(|source| Error::Import { file: name.to_owned(), source })?;
         Ok(Model { file, ir, notes: Vec::new() })

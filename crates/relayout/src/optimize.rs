@@ -76,7 +76,7 @@ fn optimize_beside(
 
 /// Decides about all of a model but nodes of these places, which stay as they are.
 fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSet<u32>) -> Result<Optimized, Error> {
-    let Sized { options, records: sizes } = &Sized::of(model, options)?;
+    let Sized { options, records: sizes } = &Sized::new(model, options)?;
     let mut pipeline = options.pipeline(target)?;
     pipeline.kept.clone_from(kept);
     refuse_impossible(model)?;
@@ -107,7 +107,7 @@ fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSe
     report.notes.extend(given_back.map(|given| given.why));
     report.io = wishes.records(&records, &first.ends)?;
     report.notes.extend(unread);
-    let named = || Source::unchecked(model).map(|source| Links::of(&model.ir.graph, &source.typed()));
+    let named = || Source::unchecked(model).map(|source| Links::new(&model.ir.graph, &source.typed()));
     let mut links = options.proof.then(named).transpose()?;
     follow(&mut links, &exported);
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);

@@ -96,7 +96,7 @@ pub(crate) struct Links(BTreeMap<String, Link>);
 
 impl Links {
     /// Every value of a model is itself. `typed` has the types of its values, as far as they follow.
-    pub(crate) fn of(graph: &Graph, typed: &Graph) -> Links {
+    pub(crate) fn new(graph: &Graph, typed: &Graph) -> Links {
         let made = graph.nodes().filter(|&n| matches!(graph.node(n).op, Op::Onnx(_)));
         let results = made.flat_map(|n| graph.node(n).outputs.iter().flatten());
         let link = |v: ValueId| {

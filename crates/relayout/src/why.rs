@@ -83,7 +83,7 @@ fn near(graph: &Graph, name: &str) -> String {
 /// # Errors
 /// As of [`optimize`](crate::optimize).
 pub fn pieces(model: &Model, target: &dyn Target, options: &Options) -> Result<Vec<RecognizedPiece>, Error> {
-    let options = &Sized::of(model, options)?.options;
+    let options = &Sized::new(model, options)?.options;
     let mut source = Source::checked(model)?;
     Ok(relayout_passes::pipeline::tell::pieces(&mut source.ir, target, &options.pipeline(target)?)?.0)
 }

@@ -159,7 +159,7 @@ pub struct Written {
 
 impl Fragment {
     /// An empty one in the place of a piece, by a form.
-    pub fn of(piece: &Piece<'_>, form: &'static str) -> Fragment {
+    pub fn new(piece: &Piece<'_>, form: &'static str) -> Fragment {
         let node = piece.graph.node(piece.node);
         Fragment {
             form,
@@ -316,7 +316,7 @@ impl Fragment {
         }
         // Nodes of the fragment may read the piece's result, so its readers are noted before.
         let exits: Vec<(Handover, Operand)> =
-            self.exits.iter().map(|&(result, by)| (Handover::of(graph, result), by)).collect();
+            self.exits.iter().map(|&(result, by)| (Handover::everything(graph, result), by)).collect();
         let mut made: Vec<Vec<ValueId>> = Vec::with_capacity(self.parts.len());
         let mut nodes = Vec::new();
         for (part, left) in self.parts {

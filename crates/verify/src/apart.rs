@@ -30,7 +30,7 @@ pub fn check_apart(
     inputs: &Inputs,
     options: &CheckOptions,
 ) -> Result<CheckResult, VerifyError> {
-    let request = Request::of(library, [a, b], inputs, options);
+    let request = Request::new(library, [a, b], inputs, options);
     let failed = |error: &dyn Display| VerifyError::Apart {
         reason: format!("cannot start a process that runs the models: {error}"),
     };
@@ -109,7 +109,7 @@ enum Asked {
 }
 
 impl Request {
-    fn of(library: &Path, [a, b]: [&Path; 2], inputs: &Inputs, options: &CheckOptions) -> Request {
+    fn new(library: &Path, [a, b]: [&Path; 2], inputs: &Inputs, options: &CheckOptions) -> Request {
         let provider = options.provider.as_ref();
         Request {
             library: library.into(),

@@ -50,7 +50,7 @@ impl Inputs {
         match self {
             Self::Npz(path) => Ok(vec![npz::read(path, model)?]),
             Self::Random { seed, dims } => {
-                let known = Known::of(source, dims);
+                let known = Known::look_up(source, dims);
                 let sizes = known.sizes().swap_remove(0);
                 let usual = |_, batch| if batch { 1 } else { DEFAULT_SIZE };
                 let shapes = shapes(&model.label, &model.inputs, dims, &sizes, &usual)?;
@@ -107,7 +107,7 @@ impl Range {
     pub(super) const SIGNED: Self = Self { low: -99_999, high: 99_999 };
 
     /// From the lowest to the highest.
-    pub(super) fn of(low: i64, high: i64) -> Self {
+    pub(super) fn new(low: i64, high: i64) -> Self {
         Self { low, high: high.max(low) }
     }
 

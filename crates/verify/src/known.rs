@@ -15,7 +15,7 @@ pub(crate) struct Known {
 
 impl Known {
     /// Of a file, where callers say these sizes.
-    pub(crate) fn of(source: ModelSource<'_>, given: &BTreeMap<String, i64>) -> Known {
+    pub(crate) fn look_up(source: ModelSource<'_>, given: &BTreeMap<String, i64>) -> Known {
         let model = read(source);
         let mut dims = model.as_ref().map(|model| model.open_dims(given)).unwrap_or_default();
         dims.retain(|dim| dim.why.is_some());
@@ -43,7 +43,7 @@ impl Known {
         }
         let by_name = shapes.iter().map(|(port, _, shape)| (port.name.clone(), shape.clone())).collect();
         let found = self.model.as_ref().map(|model| model.whole_numbers(&by_name)).unwrap_or_default();
-        shapes.iter().map(|(port, ..)| found.get(&port.name).map(|&(low, high)| Range::of(low, high))).collect()
+        shapes.iter().map(|(port, ..)| found.get(&port.name).map(|&(low, high)| Range::new(low, high))).collect()
     }
 }
 

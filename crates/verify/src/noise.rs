@@ -62,7 +62,7 @@ impl Precision {
     const HALF: Self = Self { base: 4e-3, cap: 2e-2, step: Some(1.0 / 1024.0), logistic: false };
 
     /// That of the narrowest type of numbers with fractions on the way to an output; single precision if the way is not known.
-    pub(super) fn of(graph: Option<&Graph>, output: &str) -> Self {
+    pub(super) fn look_up(graph: Option<&Graph>, output: &str) -> Self {
         let way = graph.and_then(|graph| {
             let end = graph.outputs().iter().find(|&&v| graph.value(v).name == output)?;
             Some(on_the_way(graph, *end))

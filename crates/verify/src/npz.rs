@@ -238,7 +238,7 @@ mod tests {
     }
 
     /// An archive with one array `x` of this header and data.
-    fn of(shape: &str, data: &[u8]) -> Archive {
+    fn stored(shape: &str, data: &[u8]) -> Archive {
         use std::io::Write as _;
         let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n");
         let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
@@ -255,25 +255,25 @@ mod tests {
     fn nothing_is_inflated_whose_shape_does_not_fit() {
         // Neither array has data: whoever looks for it says so in place of what is wrong with the shape.
         let refuse = |_: ElementType, shape: &[i64]| Err(format!("not {shape:?}"));
-        assert_eq!(read_array(&mut of("(1, 3, 9, 9)", &[]), "x", &refuse), Err("not [1, 3, 9, 9]".to_owned()));
-        let error = any(&mut of("(1099511627776, 1)", &[]), "x").expect_err("too large");
+        assert_eq!(read_array(&mut stored("(1, 3, 9, 9)", &[]), "x", &refuse), Err("not [1, 3, 9, 9]".to_owned()));
+        let error = any(&mut stored("(1099511627776, 1)", &[]), "x").expect_err("too large");
         assert!(error.contains("more than 2^30 elements"), "{error}");
     }
 
     #[test]
     fn data_of_another_length_than_its_header_claims_is_an_error_however_much_it_claims() {
         for (shape, data) in [("(3,)", 8), ("(536870912,)", 8), ("(1,)", 8), ("()", 8), ("(0, 5)", 1)] {
-            let error = any(&mut of(shape, &vec![0; data]), "x").expect_err("another length");
+            let error = any(&mut stored(shape, &vec![0; data]), "x").expect_err("another length");
             assert!(error.contains(&format!("the archive has {data}")), "{error}");
         }
-        assert_eq!(any(&mut of("(2,)", &[0; 8]), "x"), Ok((vec![2], Data::F32(vec![0.0; 2]))));
-        assert_eq!(any(&mut of("()", &[0; 4]), "x"), Ok((vec![], Data::F32(vec![0.0]))));
-        assert_eq!(any(&mut of("(0, 5)", &[]), "x"), Ok((vec![0, 5], Data::F32(vec![]))));
+        assert_eq!(any(&mut stored("(2,)", &[0; 8]), "x"), Ok((vec![2], Data::F32(vec![0.0; 2]))));
+        assert_eq!(any(&mut stored("()", &[0; 4]), "x"), Ok((vec![], Data::F32(vec![0.0]))));
+        assert_eq!(any(&mut stored("(0, 5)", &[]), "x"), Ok((vec![0, 5], Data::F32(vec![]))));
     }
 
     #[test]
     fn what_inflates_to_more_than_the_archive_says_is_an_error() {
-        let mut bytes = of("(2,)", &[0; 4096]).into_inner().into_inner().to_vec();
+        let mut bytes = stored("(2,)", &[0; 4096]).into_inner().into_inner().to_vec();
         // The size of the entry in the directory at the end: as if the data were that of two elements.
         let directory = bytes.windows(4).rposition(|w| w == b"PK\x01\x02").expect("a directory");
         let size = bytes[directory + 24..][..4].try_into().map(u32::from_le_bytes).expect("four bytes");

@@ -29,8 +29,8 @@ const SHAKES: u64 = 4;
 /// What the file of a model says of its inputs.
 fn known(a: ModelSource<'_>, inputs: &Inputs) -> Known {
     match inputs {
-        Inputs::Random { dims, .. } => Known::of(a, dims),
-        Inputs::Npz(_) => Known::of(a, &BTreeMap::new()),
+        Inputs::Random { dims, .. } => Known::look_up(a, dims),
+        Inputs::Npz(_) => Known::look_up(a, &BTreeMap::new()),
     }
 }
 
@@ -57,9 +57,9 @@ fn weights(model: &relayout::Model) -> Vec<Tensor> {
 pub(super) struct Precisions(BTreeMap<String, Precision>);
 
 impl Precisions {
-    fn of(model: &Model, read: Option<&relayout::Model>) -> Self {
+    fn look_up(model: &Model, read: Option<&relayout::Model>) -> Self {
         let graph = read.map(|read| &read.ir().graph);
-        let of = |port: &Port| (port.name.clone(), Precision::of(graph, &port.name));
+        let of = |port: &Port| (port.name.clone(), Precision::look_up(graph, &port.name));
         Self(model.outputs.iter().map(of).collect())
     }
 
@@ -133,8 +133,8 @@ impl Original {
         let mut draws = draws(&mut model, inputs, &known, rounds, notes)?;
         let ends = Ends::of(&model)?;
         let outputs = draws.iter_mut().map(|draw| std::mem::take(&mut draw.outputs)).collect();
-        let precisions = Precisions::of(&model, known.model());
-        let mut side = Side::of(&mut model, &ends, &draws, outputs, &precisions)?;
+        let precisions = Precisions::look_up(&model, known.model());
+        let mut side = Side::new(&mut model, &ends, &draws, outputs, &precisions)?;
         if let Some(read) = known.model().filter(|_| draws.iter().all(|draw| nudged(&draw.feeds, None, 1).is_none())) {
             side.nudge_weights(running, a, &weights(read), &draws);
         }
@@ -171,7 +171,7 @@ impl Original {
         let mut model = running.load(a, Level::All)?;
         let ends = Ends::of(&model)?;
         let outputs = self.draws.iter().map(|draw| model.run(&draw.feeds)).collect::<Result<_, _>>()?;
-        Side::of(&mut model, &ends, &self.draws, outputs, &self.precisions)
+        Side::new(&mut model, &ends, &self.draws, outputs, &self.precisions)
     }
 
     /// Takes more samples before it is said that a model differs: with other last bits in inputs and weights, as have the weights that scales

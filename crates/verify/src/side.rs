@@ -18,7 +18,7 @@ pub(super) struct Side {
 }
 
 impl Side {
-    pub(super) fn of(
+    pub(super) fn new(
         model: &mut Model,
         ends: &Ends,
         draws: &[Draw],

@@ -77,7 +77,7 @@ impl<'a> Carrier<'a> {
                 Ok(())
             }
             Action::Move { from, to } => self.moved(node, operand(node, &inputs)?, from, to),
-            other => Err(Refused::of(node, format!("{other:?} is nothing that this runtime has"))),
+            other => Err(Refused::new(node, format!("{other:?} is nothing that this runtime has"))),
         }
     }
 
@@ -127,7 +127,7 @@ impl<'a> Carrier<'a> {
             Some(constant) => self.repacked(reader, id, layout, &constant.extents)?,
             None => {
                 let copy = plan.relayouts.iter().find(|r| r.value == value && r.to == *layout);
-                let copy = copy.ok_or_else(|| Refused::of(reader, "nobody makes its operand in that order"))?;
+                let copy = copy.ok_or_else(|| Refused::new(reader, "nobody makes its operand in that order"))?;
                 let from = self.get(reader, value, &copy.from)?;
                 let shape = self.host_shape(&copy.shape);
                 self.transposed(reader, from, &copy.from, &copy.to, shape)?
@@ -147,7 +147,7 @@ impl<'a> Carrier<'a> {
         shape: Shape,
     ) -> Result<ValueId, Refused> {
         let perm =
-            between(from, to).ok_or_else(|| Refused::of(reader, format!("{from} to {to} is no order of axes")))?;
+            between(from, to).ok_or_else(|| Refused::new(reader, format!("{from} to {to} is no order of axes")))?;
         let result = self.made(tensor, shape);
         let mut node = Node::new(NodeId(0), "Transpose", vec![Some(tensor)], vec![result]);
         node.attributes.insert("perm".to_owned(), Attribute::Ints(perm));
@@ -165,7 +165,7 @@ impl<'a> Carrier<'a> {
 
     /// A constant in another order: its bytes are moved now.
     fn repacked(&mut self, reader: &Node, id: ValueId, layout: &Layout, extents: &[i64]) -> Result<ValueId, Refused> {
-        let no_order = || Refused::of(reader, format!("{layout} is no order of axes"));
+        let no_order = || Refused::new(reader, format!("{layout} is no order of axes"));
         let order = layout.as_permutation().ok_or_else(no_order)?;
         let shape: Vec<usize> = extents.iter().map(|n| usize::try_from(*n).unwrap_or(0)).collect();
         let kind = self.old.value(id).dtype;
@@ -214,7 +214,7 @@ impl<'a> Carrier<'a> {
         let list: Vec<i64> = dims.iter().map(|dim| dim.as_const().unwrap_or(-1)).collect();
         match list.iter().filter(|n| **n == -1).count() {
             0 | 1 => Ok(self.list(DataType::Int64, &list)),
-            _ => Err(Refused::of(node, "two extents of a new shape are open")),
+            _ => Err(Refused::new(node, "two extents of a new shape are open")),
         }
     }
 
@@ -259,13 +259,13 @@ impl<'a> Carrier<'a> {
         let mut new = node.clone();
         for (name, said) in &plan.attributes {
             let said =
-                attribute(said).ok_or_else(|| Refused::of(node, format!("attribute `{name}` has no such value")))?;
+                attribute(said).ok_or_else(|| Refused::new(node, format!("attribute `{name}` has no such value")))?;
             new.attributes.insert(name.clone(), said);
         }
         plan.removed.iter().for_each(|name| drop(new.attributes.remove(name)));
         for list in &plan.lists {
             let (ListPlan::Values { slot, .. } | ListPlan::Picked { slot, .. }) = list else {
-                return Err(Refused::of(node, "a list of a kind that is not known"));
+                return Err(Refused::new(node, "a list of a kind that is not known"));
             };
             inputs.resize(inputs.len().max(slot + 1), None);
             inputs[*slot] = Some(match (list, inputs[*slot]) {
@@ -275,7 +275,7 @@ impl<'a> Carrier<'a> {
                     let kind = like.map(|id| self.new.value(id).dtype).filter(|kind| *kind == DataType::Int32);
                     self.list(kind.unwrap_or(DataType::Int64), values)
                 }
-                _ => return Err(Refused::of(node, "a list that is not there")),
+                _ => return Err(Refused::new(node, "a list that is not there")),
             });
         }
         if let Some(picks) = &plan.extents {
@@ -311,7 +311,7 @@ impl<'a> Carrier<'a> {
 
     /// A move: other extents first if the operand is a view of something else.
     fn moved(&mut self, node: &Node, tensor: ValueId, from: &Layout, to: &Layout) -> Result<(), Refused> {
-        let no_order = || Refused::of(node, format!("{from} to {to} is no order of axes"));
+        let no_order = || Refused::new(node, format!("{from} to {to} is no order of axes"));
         let perm = between(from, to).ok_or_else(no_order)?;
         let (_, stored) = self.planned.get(&node.outputs[0].0).copied().ok_or_else(no_order)?;
         // What lies at place `i` of the result lies at place `perm[i]` before the move.
@@ -382,7 +382,7 @@ impl<'a> Carrier<'a> {
 }
 
 fn operand(node: &Node, inputs: &[Option<ValueId>]) -> Result<ValueId, Refused> {
-    inputs.first().copied().flatten().ok_or_else(|| Refused::of(node, "it has no operand"))
+    inputs.first().copied().flatten().ok_or_else(|| Refused::new(node, "it has no operand"))
 }
 
 /// Place `i` of `to` is place `perm[i]` of `from`.

@@ -92,7 +92,7 @@ struct Refused {
 }
 
 impl Refused {
-    fn of(node: &Node, why: impl Into<String>) -> Refused {
+    fn new(node: &Node, why: impl Into<String>) -> Refused {
         Refused { node: Some(node.id.0), why: why.into() }
     }
 

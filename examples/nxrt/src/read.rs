@@ -124,7 +124,7 @@ impl Reader<'_> {
         for (value, id) in values.iter().zip(&node.outputs) {
             self.named(*value, *id);
         }
-        let first = values.first().ok_or_else(|| Refused::of(node, "it has no result"))?;
+        let first = values.first().ok_or_else(|| Refused::new(node, "it has no result"))?;
         self.ids.node(self.builder.producer(*first), id.0);
         Ok(())
     }
@@ -146,7 +146,7 @@ impl Reader<'_> {
     /// An op of which nothing is claimed.
     fn closed(&self, node: &Node) -> Result<NewOp, Refused> {
         let op = NewOp::of_domain(LEFT, node.op_type.clone()).named(node.name.clone());
-        let op = self.operands(node, op).ok_or_else(|| Refused::of(node, "it reads what is not there"))?;
+        let op = self.operands(node, op).ok_or_else(|| Refused::new(node, "it reads what is not there"))?;
         Ok(self.results(node, op, true))
     }
 

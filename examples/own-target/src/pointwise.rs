@@ -57,7 +57,7 @@ impl TargetForm for Pointwise {
         let product = Made::op("", "Einsum", piece.opset, operands)
             .with("equation", Attr::String(EQUATION.into()))
             .in_layouts(offer.layouts.ins.clone(), offer.layouts.outs.clone());
-        let mut fragment = Fragment::of(piece, self.name());
+        let mut fragment = Fragment::new(piece, self.name());
         let Some(bias) = outer(2) else {
             fragment.become_op(product);
             return Ok(fragment);

@@ -48,7 +48,7 @@ impl TargetForm for Maxima {
                 made = made.with(name, Attr::Ints(ends));
             }
         }
-        let mut fragment = Fragment::of(piece, self.name());
+        let mut fragment = Fragment::new(piece, self.name());
         fragment.become_op(made);
         Ok(fragment)
     }

@@ -148,7 +148,7 @@ impl Relayout {
         if !self.compares && !self.times {
             return Ok(None);
         }
-        let Some(trial) = Trial::of(model, &carried.model)? else { return Ok(None) };
+        let Some(trial) = Trial::compare(model, &carried.model)? else { return Ok(None) };
         if let Some(refused) = trial.differs(model, carried)? {
             return Ok(Some(refused));
         }

@@ -25,7 +25,7 @@ impl Trial {
     ///
     /// # Errors
     /// Where the second can't be run.
-    pub fn of(old: &TypedModel, new: &TypedModel) -> TractResult<Option<Trial>> {
+    pub fn compare(old: &TypedModel, new: &TypedModel) -> TractResult<Option<Trial>> {
         let mut inputs = tvec!();
         for (at, outlet) in old.input_outlets()?.iter().enumerate() {
             let Ok(tensor) = numbers(old.outlet_fact(*outlet)?, at as u32) else { return Ok(None) };

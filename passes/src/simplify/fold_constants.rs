@@ -184,7 +184,7 @@ impl Found {
             .flatten()
             .map(|&x| graph.constant(x).or_else(|| self.constants.get(&x)).cloned())
             .collect::<Option<_>>()?;
-        let step = Step::of(graph, node, slot).filter(|_| !operands.is_empty())?;
+        let step = Step::recognize(graph, node, slot).filter(|_| !operands.is_empty())?;
         if matches!(step, Step::Dequantize(_)) && is_in_quantized_unit(graph, v) {
             return None;
         }

@@ -76,7 +76,7 @@ fn undo_views(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
         // Bodies read values by their names.
         let by_name = graph.uses(y).iter().any(|u| u.slot >= graph.node(u.node).inputs.len());
         if !by_name {
-            let readers = Handover { takes_name_of: None, ..Handover::of(graph, y) };
+            let readers = Handover { takes_name_of: None, ..Handover::everything(graph, y) };
             graph.hand_over(readers, x);
             remove_dead(graph, [n]);
         }

@@ -92,7 +92,7 @@ fn shapes(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> Option<(Vec<
 fn apply(graph: &mut Graph, n: NodeId, y: ValueId, steps: &[[Layout; 2]]) -> Result<(), PassError> {
     let [[_, first], later @ ..] = steps else { return Ok(()) };
     let wanted = std::mem::replace(graph.value_mut(y).layout, first.clone());
-    let (name, ty, readers) = (graph.value(y).name.clone(), graph.value(y).ty.clone(), Handover::of(graph, y));
+    let (name, ty, readers) = (graph.value(y).name.clone(), graph.value(y).ty.clone(), Handover::everything(graph, y));
     let mut make = Builder::at(graph, n);
     let mut at = y;
     for (i, [start, end]) in later.iter().enumerate() {

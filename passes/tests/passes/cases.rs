@@ -57,7 +57,7 @@ fn fill(graph: &mut Graph) -> Result<(), PassError> {
         let filled = Constant::floats((0..c.elems().unwrap()).map(|i| (i + 1) as f64 / 4.0), &c.dims);
         let node: Node = constant_node(filled, graph.node(graph.value(v).producer().0).rank);
         let (maker, ty) = (graph.value(v).producer().0, graph.value(v).ty.clone());
-        let (name, readers) = (graph.fresh_name("filled"), Handover::of(graph, v));
+        let (name, readers) = (graph.fresh_name("filled"), Handover::everything(graph, v));
         let by = graph.add_single(node, name, ty)?;
         graph.hand_over(readers, by);
         remove_dead(graph, [maker]);

@@ -16,7 +16,7 @@ pub(crate) fn doctor(a: &args::Doctor) -> Result<(), Failure> {
     let Some(model) = &a.model else {
         return if json() { say_json(&here) } else { say(here.to_string().trim_end()) };
     };
-    let outlook = outlook::of(model, &here, a)?;
+    let outlook = outlook::look(model, &here, a)?;
     if json() { say_json(&outlook) } else { say(outlook.to_string().trim_end()) }
 }
 

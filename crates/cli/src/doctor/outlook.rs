@@ -29,7 +29,7 @@ pub(super) struct Outlook {
 }
 
 /// Looks at a model for at most as long as the arguments say.
-pub(super) fn of(path: &Path, here: &Here, a: &args::Doctor) -> Result<Outlook, Failure> {
+pub(super) fn look(path: &Path, here: &Here, a: &args::Doctor) -> Result<Outlook, Failure> {
     let Findings { weighed, rows } = ask(path, &questions(here), a)?;
     let limit_hit = rows.iter().any(|row| matches!(row.outcome, Outcome::NotLookedAt));
     let model = path.display().to_string();

@@ -131,5 +131,5 @@ pub fn permute_with(src: &[u8], dst: &mut [u8], plan: &Plan, options: &Options) 
 /// Moves a tensor from one order to another: `src` has exactly [`Relayout::from_bytes`] bytes and `dst`
 /// [`Relayout::to_bytes`]; every byte of `dst` is written, padding included.
 pub fn run_relayout(src: &[u8], dst: &mut [u8], relayout: &Relayout, options: &Options) -> Result<(), Error> {
-    Kernel::of(relayout, options).run(src, dst)
+    Kernel::between(relayout, options).run(src, dst)
 }

@@ -88,7 +88,7 @@ impl Kernel {
 
     /// Chooses the loops for a move between two orders.
     #[must_use]
-    pub fn of(relayout: &Relayout, options: &Options) -> Self {
+    pub fn between(relayout: &Relayout, options: &Options) -> Self {
         let mut kernel = Self::empty(relayout.from_bytes(), relayout.to_bytes(), options);
         kernel.pad = relayout.pad().to_vec();
         relayout.moves.iter().for_each(|movement| kernel.add(movement.clone(), false, options));

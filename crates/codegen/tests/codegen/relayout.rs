@@ -56,7 +56,7 @@ fn check(shape: &[usize], from: &Order, to: &Order, elem: usize) {
     }
     for &isa in Isa::available() {
         for hint in [Hint::Hot, Hint::Cold] {
-            let kernel = Kernel::of(&plan, &Options::default().isa(isa).hint(hint));
+            let kernel = Kernel::between(&plan, &Options::default().isa(isa).hint(hint));
             let mut dst = vec![0x55; want.len()];
             kernel.run(&src, &mut dst).expect("buffers of the right size");
             assert!(dst == want, "{isa} {hint:?} {shape:?} {from:?} to {to:?}: {plan}");

@@ -40,7 +40,7 @@ impl Pair {
 
 impl Function {
     /// That of a node.
-    pub(super) fn of(graph: &Graph, node: &Node) -> Option<Function> {
+    pub(super) fn recognize(graph: &Graph, node: &Node) -> Option<Function> {
         let name = node.onnx()?;
         if let Some(plain) = plain(name, node) {
             return Some(Function::Plain(plain));

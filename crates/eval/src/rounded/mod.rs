@@ -52,9 +52,9 @@ pub(crate) enum Op {
 
 impl Op {
     /// What computes result `slot` of a node; `None` for ops that are not evaluated.
-    pub(crate) fn of(graph: &Graph, node: &Node, slot: usize) -> Option<Op> {
+    pub(crate) fn recognize(graph: &Graph, node: &Node, slot: usize) -> Option<Op> {
         let rounded = || Op::rounded(graph, node).filter(|_| slot == 0);
-        rounded().or_else(|| Step::of(graph, node, slot).and_then(Op::exact))
+        rounded().or_else(|| Step::recognize(graph, node, slot).and_then(Op::exact))
     }
 
     /// Steps that f64 numbers take as well.
@@ -80,7 +80,7 @@ impl Op {
 
     fn rounded(graph: &Graph, node: &Node) -> Option<Op> {
         let name = node.onnx()?;
-        if let Some(function) = Function::of(graph, node) {
+        if let Some(function) = Function::recognize(graph, node) {
             return Some(Op::Each(function));
         }
         Some(match name {
@@ -100,11 +100,11 @@ impl Op {
                 narrowing(from, to)?
             }
             _ => {
-                return Reduction::of(graph, node)
+                return Reduction::recognize(graph, node)
                     .map(Op::Reduce)
-                    .or_else(|| Softmax::of(graph, node).map(Op::Softmax))
-                    .or_else(|| Norm::of(graph, node).map(Op::Norm))
-                    .or_else(|| Product::of(graph, node).map(Op::Product));
+                    .or_else(|| Softmax::recognize(graph, node).map(Op::Softmax))
+                    .or_else(|| Norm::recognize(graph, node).map(Op::Norm))
+                    .or_else(|| Product::recognize(graph, node).map(Op::Product));
             }
         })
     }

@@ -49,7 +49,7 @@ impl Plan {
     /// Adds what result `slot` of a node is, computed from these parts. `None` for ops that are not evaluated, for results of
     /// unknown or no extent, and for numbers that jump: these are computed from what was rounded to its own type.
     pub fn make(&mut self, graph: &Graph, node: &Node, slot: usize, operands: Vec<usize>) -> Option<usize> {
-        let op = Op::of(graph, node, slot)?;
+        let op = Op::recognize(graph, node, slot)?;
         let ty = &graph.value(node.result(slot)?).ty;
         let (dtype, dims) = (ty.dtype()?, extents(&ty.const_shape()?).ok()?);
         decode(dtype, &[]).ok()?;

@@ -28,7 +28,7 @@ struct Side {
 }
 
 impl Product {
-    pub(super) fn of(graph: &Graph, node: &Node) -> Option<Product> {
+    pub(super) fn recognize(graph: &Graph, node: &Node) -> Option<Product> {
         Some(match node.onnx()? {
             "MatMul" => Product::Matrices,
             // Before opset 7 the third operand broadcast by an attribute.

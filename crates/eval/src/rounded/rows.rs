@@ -50,7 +50,7 @@ enum Scaled {
 }
 
 impl Reduction {
-    pub(super) fn of(graph: &Graph, node: &Node) -> Option<Reduction> {
+    pub(super) fn recognize(graph: &Graph, node: &Node) -> Option<Reduction> {
         let of = match node.onnx()? {
             "ReduceSum" => sum,
             "ReduceMean" => mean,
@@ -70,13 +70,13 @@ impl Reduction {
     }
 
     pub(super) fn run(&self, x: &Tensor) -> Result<Vec<f64>, String> {
-        let turned = Turned::of(x, &x.dims, &self.axes)?;
+        let turned = Turned::new(x, &x.dims, &self.axes)?;
         Ok(turned.numbers.chunks(turned.row).map(self.of).collect())
     }
 }
 
 impl Softmax {
-    pub(super) fn of(graph: &Graph, node: &Node) -> Option<Softmax> {
+    pub(super) fn recognize(graph: &Graph, node: &Node) -> Option<Softmax> {
         let logarithm = match node.onnx()? {
             "Softmax" => false,
             "LogSoftmax" => true,
@@ -89,7 +89,7 @@ impl Softmax {
     }
 
     pub(super) fn run(&self, x: &Tensor) -> Result<Vec<f64>, String> {
-        let mut turned = Turned::of(x, &x.dims, &self.axes)?;
+        let mut turned = Turned::new(x, &x.dims, &self.axes)?;
         for row in turned.numbers.chunks_mut(turned.row) {
             let total = log_sum_exp(row);
             for x in row {
@@ -101,7 +101,7 @@ impl Softmax {
 }
 
 impl Norm {
-    pub(super) fn of(graph: &Graph, node: &Node) -> Option<Norm> {
+    pub(super) fn recognize(graph: &Graph, node: &Node) -> Option<Norm> {
         let dims: Vec<usize> = {
             let dims = graph.value(node.operand(0)?).ty.const_shape()?;
             dims.iter().map(|&d| usize::try_from(d).ok()).collect::<Option<_>>()?
@@ -152,7 +152,7 @@ impl Norm {
                 each.map(|((x, mean), variance)| (x - mean) / (variance + epsilon).sqrt()).collect()
             }
             Rows::Length { axis, of } => {
-                let mut turned = Turned::of(x, &x.dims, &[*axis])?;
+                let mut turned = Turned::new(x, &x.dims, &[*axis])?;
                 for row in turned.numbers.chunks_mut(turned.row) {
                     let length = of(row);
                     // A row of zeros stays one.
@@ -190,7 +190,7 @@ fn channels(operands: &[&Tensor], slot: usize, each: usize) -> Result<Vec<f64>, 
 }
 
 fn standardized(x: &Tensor, dims: &[usize], axes: &[usize], epsilon: f64, centred: bool) -> Result<Vec<f64>, String> {
-    let mut turned = Turned::of(x, dims, axes)?;
+    let mut turned = Turned::new(x, dims, axes)?;
     for row in turned.numbers.chunks_mut(turned.row) {
         let middle = if centred { mean(row) } else { 0.0 };
         for x in row.iter_mut() {
@@ -216,7 +216,7 @@ struct Turned {
 
 impl Turned {
     /// An operand read with these extents.
-    fn of(x: &Tensor, dims: &[usize], axes: &[usize]) -> Result<Turned, String> {
+    fn new(x: &Tensor, dims: &[usize], axes: &[usize]) -> Result<Turned, String> {
         let own = strides(dims);
         let kept = (0..dims.len()).filter(|axis| !axes.contains(axis));
         let order: Vec<usize> = kept.chain(axes.iter().copied()).collect();

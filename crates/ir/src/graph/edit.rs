@@ -21,7 +21,7 @@ pub struct Handover {
 
 impl Handover {
     /// All that read a value now, and its name.
-    pub fn of(graph: &Graph, v: ValueId) -> Handover {
+    pub fn everything(graph: &Graph, v: ValueId) -> Handover {
         let (uses, outputs) = (graph.uses(v).into_vec(), graph.output_places(v).to_vec());
         Handover { uses, outputs, takes_name_of: Some(v) }
     }

@@ -23,7 +23,7 @@ pub struct Alike {
 pub fn alike(graph: &Graph, node: &Node, bound: &Bound, slot: Slot, axis: usize) -> Option<Alike> {
     let letters = Letters { node, bound };
     let count = extent(graph, node, slot, axis)?;
-    let wanted = letters.of(*bound.axes(slot)?.get(axis)?, &count)?;
+    let wanted = letters.letter(*bound.axes(slot)?.get(axis)?, &count)?;
     if bound.substitute.is_some() || !unread(graph, node, bound, &count) {
         return None;
     }
@@ -34,7 +34,7 @@ pub fn alike(graph: &Graph, node: &Node, bound: &Bound, slot: Slot, axis: usize)
         }
         for (other, &atom) in bound.axes(at)?.iter().enumerate() {
             let own = extent(graph, node, at, other)?;
-            match letters.of(atom, &own) {
+            match letters.letter(atom, &own) {
                 Some(letter) if letter == wanted => {}
                 None if letters.digits(atom).is_some_and(|digits| digits.contains(&wanted)) => return None,
                 _ => continue,
@@ -145,7 +145,7 @@ impl<'n> Letters<'n> {
     }
 
     /// The one letter that numbers an axis of this extent.
-    fn of(&self, atom: AtomId, extent: &Dim) -> Option<&'n str> {
+    fn letter(&self, atom: AtomId, extent: &Dim) -> Option<&'n str> {
         if self.digits(atom).is_none() {
             return Some(self.name(atom));
         }
@@ -182,7 +182,7 @@ mod tests {
     use crate::text::parse;
 
     /// What is alike at the place of the last node of this text, as `(slot, axis)`, results by `-1 - slot`.
-    fn of(text: &str, slot: Slot, axis: usize) -> Option<(Vec<(i64, usize)>, bool)> {
+    fn alike_at(text: &str, slot: Slot, axis: usize) -> Option<(Vec<(i64, usize)>, bool)> {
         let mut graph = parse(text).unwrap();
         let n = graph.order().unwrap().into_iter().rev().find(|&n| graph.node(n).onnx().is_some()).unwrap();
         let form = bind(&graph, n);
@@ -206,21 +206,21 @@ mod tests {
     #[test]
     fn channels_are_those_of_weights_and_bias_where_no_groups_part_them() {
         let plain = convolution("Conv", ["1,6,4,4", "8,6,1,1", "8", "1,8,4,4"], 1);
-        assert_eq!(of(&plain, Slot::In(0), 1), Some((vec![(1, 1)], true)));
-        assert_eq!(of(&plain, Slot::Out(0), 1), Some((vec![(1, 0), (2, 0)], false)));
+        assert_eq!(alike_at(&plain, Slot::In(0), 1), Some((vec![(1, 1)], true)));
+        assert_eq!(alike_at(&plain, Slot::Out(0), 1), Some((vec![(1, 0), (2, 0)], false)));
         let each = convolution("Conv", ["1,6,4,4", "6,1,1,1", "6", "1,6,4,4"], 6);
-        assert_eq!(of(&each, Slot::In(0), 1), Some((vec![(1, 0), (2, 0), (-1, 1)], false)));
+        assert_eq!(alike_at(&each, Slot::In(0), 1), Some((vec![(1, 0), (2, 0), (-1, 1)], false)));
         let transposed = convolution("ConvTranspose", ["1,6,4,4", "6,8,1,1", "8", "1,8,4,4"], 1);
-        assert_eq!(of(&transposed, Slot::Out(0), 1), Some((vec![(1, 1), (2, 0)], false)));
-        assert_eq!(of(&transposed, Slot::In(0), 1), Some((vec![(1, 0)], true)));
+        assert_eq!(alike_at(&transposed, Slot::Out(0), 1), Some((vec![(1, 1), (2, 0)], false)));
+        assert_eq!(alike_at(&transposed, Slot::In(0), 1), Some((vec![(1, 0)], true)));
         for op in ["Conv", "ConvTranspose"] {
             let groups = convolution(op, ["1,6,4,4", "6,2,1,1", "6", "1,6,4,4"], 3);
-            assert_eq!(of(&groups, Slot::In(0), 1), None, "{op}");
-            assert_eq!(of(&groups, Slot::Out(0), 1), None, "{op}");
+            assert_eq!(alike_at(&groups, Slot::In(0), 1), None, "{op}");
+            assert_eq!(alike_at(&groups, Slot::Out(0), 1), None, "{op}");
         }
         // Two filters for each channel.
         let twice = convolution("Conv", ["1,6,4,4", "12,1,1,1", "12", "1,12,4,4"], 6);
-        assert_eq!((of(&twice, Slot::In(0), 1), of(&twice, Slot::Out(0), 1)), (None, None));
+        assert_eq!((alike_at(&twice, Slot::In(0), 1), alike_at(&twice, Slot::Out(0), 1)), (None, None));
     }
 
     #[test]
@@ -231,8 +231,8 @@ mod tests {
                  %y: i32[4,8] = MatMulInteger(%x, %w, %a, %b)\n  output %y\n"
             )
         };
-        assert_eq!(of(&product(""), Slot::Out(0), 1), Some((vec![(1, 1)], false)));
-        assert_eq!(of(&product("8"), Slot::Out(0), 1), None);
+        assert_eq!(alike_at(&product(""), Slot::Out(0), 1), Some((vec![(1, 1)], false)));
+        assert_eq!(alike_at(&product("8"), Slot::Out(0), 1), None);
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
             (["1,6,4,4", "8,2,1,1", "8", "1,8,4,4"], 3),
             (["1,6,4,4", "9,3,1,1", "9", "1,9,4,4"], 3),
         ] {
-            assert_eq!(of(&convolution("Conv", shapes, group), Slot::In(0), 0), None, "{shapes:?}");
+            assert_eq!(alike_at(&convolution("Conv", shapes, group), Slot::In(0), 0), None, "{shapes:?}");
         }
     }
 }

@@ -76,7 +76,7 @@ enum Pick {
 }
 
 impl Order {
-    fn of(graph: &Graph, node: &Node) -> Option<Order> {
+    fn of_operand(graph: &Graph, node: &Node) -> Option<Order> {
         let Form::Axes(bound) = &node.form else { return None };
         match bound.operands.iter().position(Option::is_some) {
             Some(first) => Order::stored(graph, node.operand(first)?),
@@ -146,7 +146,7 @@ impl Order {
 /// Why it can't be said.
 pub fn renumbered(graph: &Graph, node: &Node) -> Result<Vec<Said>, &'static str> {
     let Form::Axes(bound) = &node.form else { return Err("it has no axes, but operands in other orders") };
-    let order = Order::of(graph, node).ok_or("operand 0 is not stored as an order of axes")?;
+    let order = Order::of_operand(graph, node).ok_or("operand 0 is not stored as an order of axes")?;
     let mut said = Vec::new();
     for what in &bound.renumber {
         let stays = matches!(what, Renumber::Extents) && order.is_declared();

@@ -62,7 +62,7 @@ pub enum Frames {
 impl Volume {
     /// The windows of a node whose first operand and result are volumes of known frames; `None` for what is none, has its padding
     /// left to the runtime, or cuts frames or images off with a negative one.
-    pub fn of(graph: &Graph, node: &Node) -> Option<Volume> {
+    pub fn recognize(graph: &Graph, node: &Node) -> Option<Volume> {
         let shape = |v: Option<ValueId>| graph.value(v?).ty.shape();
         let (x, y) = (shape(node.operand(0))?, shape(node.result(0))?);
         let [along, rows, columns] = <[Window; 3]>::try_from(windows(graph, node).ok()?).ok()?;

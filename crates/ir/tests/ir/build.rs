@@ -127,7 +127,7 @@ fn a_node_takes_readers_and_a_name_or_the_place_of_another() {
     let y = make.op("Relu", [x]).result("y", ty.clone()).unwrap();
     let z = make.op("Abs", [y]).result("z", ty.clone()).unwrap();
     graph.add_output(y);
-    let readers = Handover::of(&graph, y);
+    let readers = Handover::everything(&graph, y);
     let n = graph_node(&graph, y);
     let mut make = Builder::at(&mut graph, n).opset(13);
     let copy = make.op("Identity", [y]).result_for("y", ty.clone(), readers).unwrap();

@@ -42,7 +42,7 @@ pub(super) enum Image {
 
 impl Image {
     /// How an image lies whose blocked form has its axes in this order.
-    fn of(layout: &Layout, blocked: [usize; 4]) -> Option<Image> {
+    fn with_axes(layout: &Layout, blocked: [usize; 4]) -> Option<Image> {
         let [n, c, h, w] = blocked;
         let order = layout.as_permutation()?;
         [(Image::ChannelsFirst, [n, c, h, w]), (Image::ChannelsLast, [n, h, w, c])]
@@ -66,9 +66,9 @@ fn reorder(graph: &Graph, x: ValueId, y: ValueId, left: &Layout, shape: &[Dim]) 
         return (padded == *to).then_some(Change::Unpack { x, y, to: Image::ChannelsFirst, channels: slots });
     }
     match (blocked_image(left), blocked_image(to)) {
-        (None, Some((axes, _))) => Some(Change::Pack { x, y, from: Image::of(left, axes)? }),
+        (None, Some((axes, _))) => Some(Change::Pack { x, y, from: Image::with_axes(left, axes)? }),
         (Some((axes, _)), None) => {
-            Some(Change::Unpack { x, y, to: Image::of(to, axes)?, channels: shape.get(axes[1])?.as_const()? })
+            Some(Change::Unpack { x, y, to: Image::with_axes(to, axes)?, channels: shape.get(axes[1])?.as_const()? })
         }
         _ => None,
     }

@@ -91,7 +91,7 @@ fn repacked(source: &[u8], dtype: DType, repack: &Repack, size: u64) -> Result<V
     let mut out = vec![0u8; usize::try_from(size).map_err(|e| e.to_string())?];
     match dtype.bits() {
         Some(bits @ (8 | 16 | 32 | 64 | 128)) if repack.to.as_permutation().is_none() => {
-            let to = Order::of(&repack.to, &repack.extents).map_err(|e| e.to_string())?;
+            let to = Order::new(&repack.to, &repack.extents).map_err(|e| e.to_string())?;
             let from = Order::dense(&shape);
             let plan = relayout(&shape, &from, &to, &vec![0; bits as usize / 8]).map_err(|e| e.to_string())?;
             run_relayout(source, &mut out, &plan, &Options::default()).map_err(|e| e.to_string())?;

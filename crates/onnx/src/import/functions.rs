@@ -38,7 +38,7 @@ pub(crate) fn function_name(f: &FunctionProto) -> OpName {
 
 impl<'f> Functions<'f> {
     /// The functions of a model; what is wrong with them is added to `problems`.
-    pub(super) fn of(model: &'f ModelProto, problems: &mut Vec<String>) -> Functions<'f> {
+    pub(super) fn collect(model: &'f ModelProto, problems: &mut Vec<String>) -> Functions<'f> {
         let mut functions = Functions { by_name: FxHashMap::default() };
         for (i, f) in model.functions.iter().enumerate() {
             if functions.by_name.insert(function_name(f), (i, f)).is_some() {

@@ -38,7 +38,7 @@ pub(super) struct Placed<'a> {
 }
 
 impl<'a> Placed<'a> {
-    pub(super) fn of(tensor: &'a TensorProto, plan: &'a Plan<'_>) -> Self {
+    pub(super) fn new(tensor: &'a TensorProto, plan: &'a Plan<'_>) -> Self {
         match plan.placement(tensor) {
             Placement::AsItIs => Self {
                 raw_data: tensor.raw_data.clone().map(Payload::Bytes),

@@ -9,14 +9,7 @@ use super::encode::{Placed, Sink, leaf, nested};
 use super::plan::Plan;
 use crate::error::Result;
 use crate::proto::{
-    AttributeProto,
-    FunctionProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    SparseTensorProto,
-    TensorProto,
-    TrainingInfoProto,
+    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, TrainingInfoProto,
 };
 
 pub(super) fn attribute_proto(s: &mut impl Sink, plan: &Plan<'_>, m: &AttributeProto) -> Result<()> {
@@ -94,7 +87,7 @@ pub(super) fn graph_proto(s: &mut impl Sink, plan: &Plan<'_>, m: &GraphProto) ->
 }
 
 pub(super) fn tensor_proto(s: &mut impl Sink, plan: &Plan<'_>, m: &TensorProto) -> Result<()> {
-    let placed = Placed::of(m, plan);
+    let placed = Placed::new(m, plan);
     leaf!(s, int64, repeated, 1, m.dims);
     leaf!(s, int32, optional, 2, m.data_type);
     leaf!(s, message, optional, 3, m.segment);

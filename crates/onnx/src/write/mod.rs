@@ -147,7 +147,7 @@ fn staged(model: &ModelProto, target: &FileTarget, options: &WriteOptions<'_>, m
     }
     let data = pair::place(data.map(|(data, _)| data), &mut plan, target)?;
     if plan.has_data() {
-        sizer = Sizer::of(model, &plan)?;
+        sizer = Sizer::measure(model, &plan)?;
         if sizer.total > PROTOBUF_LIMIT {
             return Err(Error::TooLarge { bytes: sizer.total, fix: "give the output a shorter name" });
         }

@@ -17,7 +17,7 @@ pub(super) struct Sizer {
 }
 
 impl Sizer {
-    pub(super) fn of(model: &ModelProto, plan: &Plan<'_>) -> Result<Self> {
+    pub(super) fn measure(model: &ModelProto, plan: &Plan<'_>) -> Result<Self> {
         let mut sizer = Self { sizes: Vec::new(), total: 0, depth: 0 };
         model_proto(&mut sizer, plan, model)?;
         Ok(sizer)

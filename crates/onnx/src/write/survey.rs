@@ -49,7 +49,7 @@ pub(super) fn plan_in_one<'a>(model: &'a ModelProto, options: &WriteOptions<'a>)
             plan.place(tensor, Placement::Inline(payload));
         }
     }
-    let sizer = Sizer::of(model, &plan)?;
+    let sizer = Sizer::measure(model, &plan)?;
     Ok((plan, sizer))
 }
 
@@ -80,7 +80,7 @@ pub(super) fn plan_for_parts<'a>(
             plan.place(tensor, Placement::Inline(payload));
         }
     }
-    let sizer = Sizer::of(model, &plan)?;
+    let sizer = Sizer::measure(model, &plan)?;
     if sizer.total > PROTOBUF_LIMIT {
         return Err(Error::TooLarge { bytes: sizer.total, fix: "take data of fewer bytes apart" });
     }
@@ -93,12 +93,12 @@ pub(super) fn plan_for_file<'a>(
     target: &FileTarget,
     options: &WriteOptions<'a>,
 ) -> Result<(Plan<'a>, Sizer)> {
-    let survey = Survey::of(model, target, options)?;
+    let survey = Survey::new(model, target, options)?;
     let levels = if survey.has_external { [Spill::New, Spill::All] } else { [Spill::Nothing, Spill::All] };
     let mut bytes = 0;
     for spill in levels {
         let plan = survey.plan(spill);
-        let sizer = Sizer::of(model, &plan)?;
+        let sizer = Sizer::measure(model, &plan)?;
         bytes = sizer.total;
         if bytes <= options.inline_limit || (spill == Spill::All && bytes <= PROTOBUF_LIMIT) {
             return Ok((plan, sizer));
@@ -144,7 +144,7 @@ struct Survey<'a, 'b> {
 }
 
 impl<'a, 'b> Survey<'a, 'b> {
-    fn of(model: &'a ModelProto, target: &'b FileTarget, options: &'b WriteOptions<'a>) -> Result<Self> {
+    fn new(model: &'a ModelProto, target: &'b FileTarget, options: &'b WriteOptions<'a>) -> Result<Self> {
         let input_dir = options.input.and_then(|input| input.dir()?.canonicalize().ok());
         let given = options.input.is_some_and(|input| input.external.is_given());
         let stays = !given && input_dir.is_none_or(|dir| dir == target.dir);

@@ -175,7 +175,7 @@ fn providers_and_threads_decide_what_models_are_optimized_for() {
         assert_eq!(fresh().with_intra_threads(3).unwrap().fitting().threads, Some(3));
         assert_eq!(
             fresh().with_intra_threads(0).unwrap().fitting().threads,
-            Builder::of(plain(), SessionFacts::nothing()).fitting().threads
+            Builder::with_facts(plain(), SessionFacts::nothing()).fitting().threads
         );
     }
 }
@@ -185,7 +185,7 @@ fn a_builder_of_ort_is_taken_with_what_it_was_told() {
     let told =
         SessionFacts::nothing().threads(2).level(GraphOptimizationLevel::Level3).provider("CPUExecutionProvider");
     let folder = tempfile::tempdir().unwrap();
-    let mut builder = Builder::of(plain(), told).cache(ModelCache::new(folder.path())).patience(None);
+    let mut builder = Builder::with_facts(plain(), told).cache(ModelCache::new(folder.path())).patience(None);
     let model = testdata("verify/conv_around.onnx");
     let mut session = builder.commit_from_file(&model).unwrap();
     assert_eq!(builder.outcome().unwrap().kind, StartKind::Made);

@@ -30,7 +30,7 @@ impl Contents {
     }
 
     /// A model in memory, which messages call `name`.
-    pub fn of(bytes: Bytes, name: impl Into<String>) -> Contents {
+    pub fn new(bytes: Bytes, name: impl Into<String>) -> Contents {
         Contents { bytes, name: name.into(), folder: None, beside: BTreeMap::new() }
     }
 

@@ -64,6 +64,6 @@ fn for_block(model: &Model, block: Option<i64>) -> Model {
 pub(crate) fn found(a: &Model, b: &Model) -> SearchResult {
     let pair = Pair { a, b, agreed: &Agreed::default(), proof: &Proof::default() };
     let verdict = verdict(&pair);
-    let cut = if verdict.holds() { None } else { cut::smallest(a, b, &same::of(a, b)) };
+    let cut = if verdict.holds() { None } else { cut::smallest(a, b, &same::pairs(a, b)) };
     SearchResult { verdict, cut }
 }

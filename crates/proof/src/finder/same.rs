@@ -23,7 +23,7 @@ fn key(value: &Value) -> Option<Key> {
 }
 
 /// Reads both models with some sizes, the result as far as it can be read.
-pub(super) fn of(a: &Model, b: &Model) -> Same {
+pub(super) fn pairs(a: &Model, b: &Model) -> Same {
     let fixed = sizes::found(a, &BTreeMap::new());
     let mut machine = Machine::new(Some(sizes::with(&BTreeMap::new(), &fixed)));
     let Ok(known) = machine.model(a, Values::default(), &mut |_, _, _| Ok(())) else { return Same::default() };

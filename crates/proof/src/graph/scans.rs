@@ -32,7 +32,7 @@ struct Steps {
 }
 
 impl Steps {
-    fn of(node: &Node, told: &Told<'_>, body: &Graph) -> Option<Steps> {
+    fn recognize(node: &Node, told: &Told<'_>, body: &Graph) -> Option<Steps> {
         let scanned = usize::try_from(told.int("num_scan_inputs")?).ok()?;
         let states = told.inputs.len().checked_sub(scanned)?;
         let made = body.outputs.len().checked_sub(states)?;
@@ -61,7 +61,7 @@ impl Machine {
         let inner = scope.inside(values, "Scan.body");
         let opset = scope.opsets.get("").copied().unwrap_or(0);
         let steps = Some(()).filter(|()| opset >= WITHOUT_BATCHES && self.terms.symbolic.is_none());
-        let steps = steps.and_then(|()| Steps::of(node, told, body)).ok_or(unknown)?;
+        let steps = steps.and_then(|()| Steps::recognize(node, told, body)).ok_or(unknown)?;
         let operands: Vec<&Value> = told.inputs.iter().map(Option::as_ref).collect::<Option<_>>().ok_or(unknown)?;
         let (first, read) = operands.split_at(steps.states);
         let (mut made, mut carried, mut scanned) = (Values::default(), Vec::new(), Vec::new());

@@ -104,7 +104,7 @@ fn hash(core: &Core) -> u64 {
 
 impl Cores {
     /// Of the first `count` terms.
-    pub(crate) fn of(terms: &mut Terms, count: u32) -> Cores {
+    pub(crate) fn collect(terms: &mut Terms, count: u32) -> Cores {
         let mut cores = Cores::default();
         for term in 0..count {
             let form = real::of_input(terms, term, count).map(|(factored, form)| {

@@ -75,7 +75,7 @@ pub(super) struct Picked {
 
 impl Picked {
     /// What a value is made of, if by such a term.
-    pub(super) fn of(terms: &Terms, x: &Value) -> Option<Picked> {
+    pub(super) fn recognize(terms: &Terms, x: &Value) -> Option<Picked> {
         let term = Rc::clone(terms.get(term_of(x)?));
         let [(digits, indices)] = term.along.as_slice() else { return None };
         let all = operand(terms, &term, 0).filter(|_| term.is(Own::Pick))?.expanded(&term.over)?;
@@ -95,7 +95,7 @@ impl Picked {
 
 /// Indices of indices are indices of the value that those are of.
 fn pick_again(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Option<Value> {
-    let Picked { of, indices: known, mut base } = Picked::of(terms, x)?;
+    let Picked { of, indices: known, mut base } = Picked::recognize(terms, x)?;
     let last = base.len().checked_sub(1).filter(|last| base[*last] == known.len() as i64)?;
     let made = |extent: i64| normal([Digit { axis: last as u32, extent, stride: 1 }]);
     (*x.view.get(axis)? == made(base[last])).then_some(())?;

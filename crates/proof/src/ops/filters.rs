@@ -227,7 +227,7 @@ impl Convolution {
         let (mut frames, mut steps) = (1, Steps::ONE);
         if let Some(axis) = way.axis {
             frames = shape[axis + 2];
-            steps = Steps::of(&windows, axis, frames)?;
+            steps = Steps::recognize(&windows, axis, frames)?;
             windows.without_axis(axis);
         }
         if way.images {
@@ -304,7 +304,7 @@ struct Steps {
 impl Steps {
     const ONE: Steps = Steps { count: 1, kernel: 1, stride: 1, dilation: 1, before: 0 };
 
-    fn of(windows: &Windows, axis: usize, extent: i64) -> Option<Steps> {
+    fn recognize(windows: &Windows, axis: usize, extent: i64) -> Option<Steps> {
         let room = extent + windows.padding(axis) - windows.reach(axis);
         let (kernel, stride, dilation) = (windows.kernel[axis], windows.strides[axis], windows.dilations[axis]);
         (room >= 0 && !windows.ceil).then(|| Steps {

@@ -103,7 +103,7 @@ fn quantize_blocks(call: &mut Call<'_>, x: &Value, scale: &Value) -> Made {
 /// makes of all.
 fn quantized(call: &mut Call<'_>, attrs: &[u8], (x, scale, zero): (&Value, &Value, Option<&Value>), dtype: u8) -> Made {
     let single = scale.count() == 1 && zero.is_none_or(|zero| zero.count() == 1);
-    if let Some(picked) = Some(x).filter(|_| single).and_then(|x| along::Picked::of(call.terms, x)) {
+    if let Some(picked) = Some(x).filter(|_| single).and_then(|x| along::Picked::recognize(call.terms, x)) {
         let all = quantized(call, attrs, (&picked.of, scale, zero), dtype)?;
         if let Some(y) = picked.again(call.terms, &all, x) {
             return Ok(y);

@@ -35,7 +35,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Results {
         let all = cells.zip(more).and_then(|(cells, more)| call.terms.sum_of(&[cells], more));
         out.push(all.ok_or("its result is too large")?);
     }
-    let cells = Cells::of(&shape, &w, &windows, &out).filter(|_| group == 1);
+    let cells = Cells::new(&shape, &w, &windows, &out).filter(|_| group == 1);
     let bias = call.input(2).map_or(Some(None), |bias| Some(Some(bias.elements()?)));
     if let Some(cells) = cells
         && let Some(filters) = cells.filters(&w)
@@ -73,7 +73,7 @@ struct Cells {
 }
 
 impl Cells {
-    fn of(shape: &[i64], w: &Value, windows: &Windows, out: &[i64]) -> Option<Cells> {
+    fn new(shape: &[i64], w: &Value, windows: &Windows, out: &[i64]) -> Option<Cells> {
         let &[_, _, h, w_] = shape else { return None };
         let (&[stride, other], &[_, _, oh, ow]) = (windows.strides.as_slice(), out) else { return None };
         let larger = stride > 1 && other == stride && [Some(oh), Some(ow)] == [h, w_].map(|n| n.checked_mul(stride));

@@ -203,7 +203,7 @@ impl Terms {
         let cores = cores.unwrap_or_else(|| {
             // While the forms of the input are written nothing is looked up in them.
             self.input = Some((bound, Some(Rc::default())));
-            Rc::new(Cores::of(self, bound))
+            Rc::new(Cores::collect(self, bound))
         });
         self.input = Some((bound, Some(Rc::clone(&cores))));
         let Some(found) = cores.find(self, term, bound) else { return value };

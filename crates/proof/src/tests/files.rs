@@ -42,7 +42,7 @@ fn file(graph: &[u8], more: &[u8]) -> Vec<u8> {
 }
 
 fn read(bytes: Vec<u8>) -> Result<Model, String> {
-    Contents::of(bytes.into(), "m.onnx").read().map_err(|e| e.to_string())
+    Contents::new(bytes.into(), "m.onnx").read().map_err(|e| e.to_string())
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn sizes(lines: &[Line<'_>], constants: &[(&str, &[i64], Vec<f32>)], dims: [&str
     }
 }
 
-fn of(pairs: &[(&str, i64)]) -> Vec<(String, i64)> {
+fn named(pairs: &[(&str, i64)]) -> Vec<(String, i64)> {
     pairs.iter().map(|(name, size)| ((*name).to_owned(), *size)).collect()
 }
 
@@ -34,7 +34,7 @@ fn of(pairs: &[(&str, i64)]) -> Vec<(String, i64)> {
 fn weights_say_how_many_channels_there_are() {
     let lines: &[Line<'_>] = &[("a", "Relu", &["x"], vec![]), ("y", "Conv", &["a", "w"], conv([0; 4]))];
     let found = sizes(lines, &[("w", &[4, 6, 1, 1], weights())], ["n", "c", "8", "8"]);
-    assert_eq!(found, of(&[("c", 6), ("n", 64)]));
+    assert_eq!(found, named(&[("c", 6), ("n", 64)]));
 }
 
 #[test]
@@ -45,13 +45,13 @@ fn a_matrix_says_how_wide_rows_are() {
         ("m", "MatMul", &["a", "w"], vec![]),
         ("y", "Transpose", &["m"], perm(TO_FIRST)),
     ];
-    assert_eq!(sizes(lines, &[("w", &[6, 4], weights())], ["2", "c", "8", "8"]), of(&[("c", 6)]));
+    assert_eq!(sizes(lines, &[("w", &[6, 4], weights())], ["2", "c", "8", "8"]), named(&[("c", 6)]));
 }
 
 #[test]
 fn what_is_added_says_how_many_there_are() {
     let lines: &[Line<'_>] = &[("y", "Add", &["x", "w"], vec![])];
-    assert_eq!(sizes(lines, &[("w", &[4, 6], weights())], ["2", "3", "h", "w"]), of(&[("h", 4), ("w", 6)]));
+    assert_eq!(sizes(lines, &[("w", &[4, 6], weights())], ["2", "3", "h", "w"]), named(&[("h", 4), ("w", 6)]));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn sizes_that_were_given_stay_if_the_model_runs_with_them() {
         let given = [("h".to_owned(), given), ("n".to_owned(), 7)].into();
         let proof = Proof { version: 1, sizes: given, ..Proof::default() };
         let Verdict::ForSizes { sizes, .. } = of_sizes(&a, &b, &proof) else { panic!("it holds for sizes") };
-        assert_eq!(sizes[0].clone().into_iter().collect::<Vec<_>>(), of(&[("h", 4), ("n", 7), ("w", 6)]));
+        assert_eq!(sizes[0].clone().into_iter().collect::<Vec<_>>(), named(&[("h", 4), ("n", 7), ("w", 6)]));
     }
 }
 

@@ -41,11 +41,11 @@ impl Optimized {
             return Ok(nothing(why.to_owned()));
         }
         let parts = self.to_parts(SMALLEST_PART)?;
-        let mut result = Contents::of(parts.model.into(), "the result");
+        let mut result = Contents::new(parts.model.into(), "the result");
         for (location, data) in parts.data {
             result = result.with_data(location, data);
         }
-        let mut input = Contents::of(self.input.source.clone(), "the model");
+        let mut input = Contents::new(self.input.source.clone(), "the model");
         for (location, data) in self.input.beside() {
             input = input.with_data(location, data);
         }

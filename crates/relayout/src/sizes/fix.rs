@@ -32,7 +32,7 @@ impl Model {
             let read = |location: &str| beside.get(location).cloned().ok_or(io::ErrorKind::NotFound);
             ModelFile::from_bytes_with(bytes.into(), |location| Ok(read(location)?))?
         };
-        let mut model = Model::of(file, &self.label())?;
+        let mut model = Model::from_file(file, &self.label())?;
         if !changed.is_empty() {
             model.notes.push(format!("sizes were written into the file: {}", changed.join(", ")));
         }

@@ -153,7 +153,7 @@ impl Sized {
     ///
     /// # Errors
     /// [`Error::UnknownDim`] where the options name a dim that no input leaves open.
-    pub(crate) fn of(model: &Model, options: &Options) -> Result<Sized, Error> {
+    pub(crate) fn new(model: &Model, options: &Options) -> Result<Sized, Error> {
         model.check_dims(options.dims.keys())?;
         let mut options = options.clone();
         let given = options.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect();

@@ -93,7 +93,7 @@ enum Held {
 impl Functions {
     pub(crate) fn of(problem: &Problem) -> Functions {
         let mut domains: Vec<usize> = problem.unary.iter().map(Vec::len).collect();
-        let held: Vec<Held> = problem.values.iter().map(|value| Held::of(value, &mut domains)).collect();
+        let held: Vec<Held> = problem.values.iter().map(|value| Held::new(value, &mut domains)).collect();
         let mut list: Vec<Function> = Vec::with_capacity(domains.len() + problem.pairs.len());
         for (var, &states) in domains.iter().enumerate() {
             let data = match problem.unary.get(var) {
@@ -210,7 +210,7 @@ fn root(leader: &mut [usize], mut var: usize) -> usize {
 
 impl Held {
     /// Adds the variables of `value`.
-    fn of(value: &SharedValue, domains: &mut Vec<usize>) -> Held {
+    fn new(value: &SharedValue, domains: &mut Vec<usize>) -> Held {
         let first = domains.len();
         if let Some(sets) = reachable(value) {
             domains.push(sets.len());

@@ -39,7 +39,7 @@ pub(crate) fn optimum(problem: &Problem) -> Result<Optimum, String> {
     let mut assignment = vec![0; problem.variables()];
     let mut sum = Optimum::default();
     for part in parts(problem) {
-        let program = Program::of(problem, &part);
+        let program = Program::new(problem, &part);
         sum.parts += 1;
         sum.columns += program.columns;
         sum.rows += program.rows;
@@ -90,7 +90,7 @@ struct Program {
 }
 
 impl Program {
-    fn of(problem: &Problem, part: &Part<'_>) -> Program {
+    fn new(problem: &Problem, part: &Part<'_>) -> Program {
         let lp = microlp::Problem::new(OptimizationDirection::Minimize);
         let mut program = Program { lp, states: BTreeMap::new(), columns: 0, rows: 0 };
         part.vars.iter().for_each(|&var| program.add_variable(var, problem.costs(var)));

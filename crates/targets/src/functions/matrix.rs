@@ -29,7 +29,7 @@ impl TargetForm for Products {
 /// The ways to compute a product of operands that lie turned.
 fn products(query: &NodeQuery<'_>) -> Option<Vec<Offer>> {
     let node = query.graph.node(query.node);
-    let product = Product::of(query)?;
+    let product = Product::recognize(query)?;
     let rank = query.graph.value(only_result(node)?).ty.rank()?;
     let results =
         if product.has_batches() { &[Turns::NONE, Turns::LAST, Turns::BATCH][..] } else { &[Turns::NONE, Turns::LAST] };

@@ -111,7 +111,7 @@ impl Calls {
     fn permute(&self, query: &MoveQuery<'_>) -> Cost {
         let Some(costs) = &self.costs else { return self.rates().permute(query.bytes) };
         let elem_bytes = query.dtype.and_then(|dtype| dtype.bytes(1)).unwrap_or(1);
-        let class = MoveClass::of(query.from, query.to, query.shape, elem_bytes);
+        let class = MoveClass::classify(query.from, query.to, query.shape, elem_bytes);
         Cost::new(costs.move_ns(class, query.bytes))
     }
 

@@ -62,10 +62,10 @@ impl OrtCpu {
     /// [`TargetError::Malformed`] if the built-in data does not read.
     pub fn new(block: Block) -> Result<OrtCpu, TargetError> {
         let base = DataTarget::parse("ort-cpu", include_str!("ort-cpu.toml"))?;
-        Ok(OrtCpu::of(Machine { block, costs: builtin(1)?, base }, false))
+        Ok(OrtCpu::on(Machine { block, costs: builtin(1)?, base }, false))
     }
 
-    fn of(machine: Machine, own_costs: bool) -> OrtCpu {
+    fn on(machine: Machine, own_costs: bool) -> OrtCpu {
         let costs = machine.costs.for_blocks_of(machine.block.channels());
         let machine = Machine { costs, ..machine };
         let source = source_of(&machine.costs);
@@ -85,7 +85,7 @@ impl OrtCpu {
     /// hosts of another block serves too, as the built-in one does.
     #[must_use]
     pub fn with_costs(self, costs: MeasuredCosts) -> OrtCpu {
-        let made = OrtCpu::of(Machine { costs, ..self.machine.as_ref().clone() }, true);
+        let made = OrtCpu::on(Machine { costs, ..self.machine.as_ref().clone() }, true);
         if self.guarded { made } else { made.unguarded() }
     }
 
@@ -97,7 +97,7 @@ impl OrtCpu {
     pub fn on_threads(self, threads: u64) -> Result<OrtCpu, TargetError> {
         let costs = builtin(threads_asked(usize::try_from(threads).unwrap_or(usize::MAX)) as u64)?;
         let usual = costs.machine().threads == 1;
-        let made = OrtCpu::of(Machine { costs, ..self.machine.as_ref().clone() }, !usual);
+        let made = OrtCpu::on(Machine { costs, ..self.machine.as_ref().clone() }, !usual);
         Ok(if self.guarded { made } else { made.unguarded() })
     }
 

@@ -13,7 +13,7 @@ pub(super) fn takes(graph: &Graph, node: &Node, block: u64) -> bool {
     let Some(w) = node.operand(1) else { return false };
     let float = graph.value(w).ty.dtype() == Some(DType::F32);
     let weights = graph.value(w).ty.const_shape().filter(|dims| float && dims.len() == 4);
-    let Some(groups) = weights.and_then(|dims| Groups::of(node, &dims)) else { return false };
+    let Some(groups) = weights.and_then(|dims| Groups::read(node, &dims)) else { return false };
     let Groups { group, outer: filters, inner: depth } = groups;
     let block = block as i64;
     if group > 1 {

@@ -43,7 +43,7 @@ pub(super) fn pass(quantized_units: bool) -> Pass {
             return Ok(());
         }
         for n in graph.order().unwrap_or_default() {
-            if let Some(weights) = Weights::of(graph, n) {
+            if let Some(weights) = Weights::recognize(graph, n) {
                 weights.write(graph, n)?;
                 cx.count(&RULE, 1);
             }
@@ -58,7 +58,7 @@ pub(super) fn turned(graph: &Graph, provider: &Provider) -> Cost {
         return Cost::ZERO;
     }
     let elements = |n: NodeId| {
-        let weights = Weights::of(graph, n)?;
+        let weights = Weights::recognize(graph, n)?;
         let wraps = |u: NodeId| graph.node(u).onnx().is_some_and(|op| provider.wraps(op));
         let readers = graph.uses(weights.result).iter().filter(|u| wraps(u.node)).count();
         Some(Cost::new(provider.transpose_ns(graph.constant(weights.integers)?.elems()?)).times(readers as u64))
@@ -80,7 +80,7 @@ struct Weights {
 }
 
 impl Weights {
-    fn of(graph: &Graph, n: NodeId) -> Option<Weights> {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<Weights> {
         let node = graph.node(n);
         let whole = node.onnx() == Some("DequantizeLinear") && node.int("block_size").unwrap_or(0) == 0;
         let result = node.only_result().filter(|&v| whole && !graph.is_read_by_name(v))?;

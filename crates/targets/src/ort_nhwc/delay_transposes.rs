@@ -23,7 +23,7 @@ pub(super) fn pass() -> Pass {
         .after(&["read_shapes"]);
     Pass::on_each_graph(is, |graph, _| {
         for n in graph.order().unwrap_or_default() {
-            if let Some(sides) = Some(n).filter(|&n| graph.contains(n)).and_then(|n| Sides::of(graph, n)) {
+            if let Some(sides) = Some(n).filter(|&n| graph.contains(n)).and_then(|n| Sides::recognize(graph, n)) {
                 delay(graph, n, sides)?;
             }
         }
@@ -39,7 +39,7 @@ struct Sides {
 }
 
 impl Sides {
-    fn of(graph: &Graph, n: NodeId) -> Option<Sides> {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<Sides> {
         let node = graph.node(n);
         let (x, y) = (node.operand(0)?, node.only_result()?);
         let transpose = graph.value(x).producer().0;

@@ -60,7 +60,7 @@ struct Between {
 }
 
 impl Between {
-    fn of(from: &Layout, to: &Layout) -> Option<Between> {
+    fn new(from: &Layout, to: &Layout) -> Option<Between> {
         let rank = from.rank();
         let padded = |l: &Layout| (0..rank).any(|axis| l.slot_map(axis).is_some());
         if rank != to.rank() || padded(from) || padded(to) {
@@ -84,7 +84,7 @@ fn cuts(from: &Layout, to: &Layout, axis: usize) -> Option<Vec<u64>> {
 
 /// How many groups of digits change place, if the move can be written: digits are whole.
 pub(super) fn groups(from: &Layout, to: &Layout, shape: &[u64]) -> Option<usize> {
-    let between = Between::of(from, to)?;
+    let between = Between::new(from, to)?;
     let whole = |&(axis, low, high): &Digit| {
         let extent = shape.get(axis).copied().unwrap_or(0);
         extent.is_multiple_of(high.unwrap_or(low).max(1))
@@ -106,7 +106,7 @@ struct Steps {
 }
 
 fn steps(graph: &Graph, result: ValueId, left: &Layout, to: &Layout) -> Option<Steps> {
-    let between = Between::of(left, to)?;
+    let between = Between::new(left, to)?;
     let shape = graph.value(result).ty.shape()?;
     let extent = |&(axis, low, high): &Digit| {
         let whole = shape.get(axis)?;

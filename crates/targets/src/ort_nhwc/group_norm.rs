@@ -38,7 +38,7 @@ impl TargetForm for GroupNorms {
     }
 
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
-        let Some(norm) = Norm::of(q.graph, q.node) else { return Vec::new() };
+        let Some(norm) = Norm::recognize(q.graph, q.node) else { return Vec::new() };
         let Some(last) = channels_last(norm.rank()) else { return Vec::new() };
         let offer = |layout: Option<Layout>, cost: Cost| Offer {
             form: FORM,
@@ -54,7 +54,7 @@ impl TargetForm for GroupNorms {
     }
 
     fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
-        let norm = Norm::of(q.graph, q.node)?;
+        let norm = Norm::recognize(q.graph, q.node)?;
         Some(self.0.whole(q, norm.x).times(2))
     }
 
@@ -72,7 +72,7 @@ impl TargetForm for GroupNorms {
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
-        let norm = Norm::of(piece.graph, piece.node);
+        let norm = Norm::recognize(piece.graph, piece.node);
         let wrapped = self.0.provider.wraps("InstanceNormalization");
         let made = norm.and_then(|norm| norm.write(piece, wrapped));
         made.ok_or_else(|| Refused::new(piece, "can't be a normalization of groups channels last"))
@@ -90,7 +90,7 @@ struct Norm {
 }
 
 impl Norm {
-    fn of(graph: &Graph, n: NodeId) -> Option<Norm> {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<Norm> {
         let node = graph.node(n);
         let op = GroupNorm::of(node)?;
         let (x, affine) = (node.operand(0)?, [node.operand(1)?, node.operand(2)?]);
@@ -117,7 +117,7 @@ impl Norm {
         let plain = Layout::row_major(3);
         let rows = [pixels * each, self.groups];
         let target = |dims: &[i64]| -> Vec<i64> { std::iter::once(0).chain(dims.iter().copied()).collect() };
-        let mut made = Fragment::of(piece, FORM);
+        let mut made = Fragment::new(piece, FORM);
         let mut x = Operand::Outer(self.x);
         let reshape = |made: &mut Fragment, x: Operand, dims: &[i64], what: &str| {
             let node = made.reshape(graph, x, &target(dims), &plain);

@@ -88,7 +88,7 @@ impl TargetForm for Heads {
             let paid = !of.bias || nodes() || is_scaled_twice(q.graph, q.graph.node(q.node).only_result()?);
             of.kernel(ProjectionForm::Apart, operands, view + sum).filter(|_| paid)
         };
-        let over = Gathered::of(q.graph, q.node).map(|found| found.offers(q.graph, operands, view.times(2)));
+        let over = Gathered::recognize(q.graph, q.node).map(|found| found.offers(q.graph, operands, view.times(2)));
         apart().into_iter().chain(over.into_iter().flatten()).collect()
     }
 
@@ -109,7 +109,7 @@ impl TargetForm for Heads {
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
-        let made = Gathered::of(piece.graph, piece.node).and_then(|found| found.write(piece));
+        let made = Gathered::recognize(piece.graph, piece.node).and_then(|found| found.write(piece));
         made.ok_or_else(|| Refused::new(piece, "can't be a convolution over heads"))
     }
 }
@@ -147,7 +147,7 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn of(graph: &Graph, n: NodeId) -> Option<Gathered> {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<Gathered> {
         let node = graph.node(n);
         let (raised, by_columns) = (Projection::of(node)?, projection::by_columns(node));
         let (x, y) = (node.operand(0)?, node.only_result()?);
@@ -212,7 +212,7 @@ impl Gathered {
         let images = stored.get(..at).and_then(Dim::product)?;
         let positions = stored.get(at + 1..stored.len().checked_sub(1)?).and_then(Dim::product)?;
         let [heads_dim, width_dim, columns] = [heads, width, self.columns].map(Dim::from);
-        let mut made = Fragment::of(piece, projection::FORM);
+        let mut made = Fragment::new(piece, projection::FORM);
         let turn = |x: Operand, perm: Vec<i64>| Made::op("", "Transpose", 0, [x]).with("perm", Attr::Ints(perm));
         let image = vec![images.clone(), heads_dim.clone(), positions.clone(), width_dim.clone()];
         let first = if stored == image {

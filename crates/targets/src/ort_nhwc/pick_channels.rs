@@ -48,7 +48,7 @@ pub(super) fn pass(quantized_units: bool) -> Pass {
         let before = graph.nodes().count();
         let mut gathers = Vec::new();
         for n in graph.order().unwrap_or_default() {
-            if let Some(shuffle) = Some(n).filter(|&n| graph.contains(n)).and_then(|n| Shuffle::of(graph, n)) {
+            if let Some(shuffle) = Some(n).filter(|&n| graph.contains(n)).and_then(|n| Shuffle::recognize(graph, n)) {
                 gathers.extend(shuffle.write(graph)?);
             }
         }
@@ -101,7 +101,7 @@ struct Shuffle {
 }
 
 impl Shuffle {
-    fn of(graph: &Graph, concat: NodeId) -> Option<Shuffle> {
+    fn recognize(graph: &Graph, concat: NodeId) -> Option<Shuffle> {
         let node = graph.node(concat);
         let y = node.only_result().filter(|_| node.onnx() == Some("Concat") && matches!(node.form, Form::Axes(_)))?;
         let dims = stored(graph, y)?;

@@ -42,7 +42,7 @@ impl TargetForm for StridedProducts {
 
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
         let fuses = self.0.provider.device.fuses_products && !q.in_body;
-        let Some(product) = Product::of(q.graph, q.node).filter(|_| fuses && turns(q.graph)) else {
+        let Some(product) = Product::recognize(q.graph, q.node).filter(|_| fuses && turns(q.graph)) else {
             return Vec::new();
         };
         let [left, right] = [product.orders(false), product.orders(true)];
@@ -56,7 +56,7 @@ impl TargetForm for StridedProducts {
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
-        let product = Product::of(piece.graph, piece.node);
+        let product = Product::recognize(piece.graph, piece.node);
         let made = product.and_then(|product| product.write(piece));
         made.ok_or_else(|| Refused::new(piece, "can't be a product of strided operands"))
     }
@@ -80,7 +80,7 @@ struct Product {
 }
 
 impl Product {
-    fn of(graph: &Graph, n: NodeId) -> Option<Product> {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<Product> {
         let node = graph.node(n);
         let operands = [node.operand(0)?, node.operand(1)?];
         only_result(node)?;
@@ -119,7 +119,7 @@ impl Product {
         if let Some(stored) = piece.layouts.outs.first().cloned().flatten() {
             return self.write_heads_first(piece, stored);
         }
-        let mut made = Fragment::of(piece, FORM);
+        let mut made = Fragment::new(piece, FORM);
         let mut op = Made::same(piece).in_layouts(Vec::new(), Vec::new());
         for (slot, what) in ["left", "right"].into_iter().enumerate() {
             if let Some(x) = self.read(&mut made, piece.graph, self.operands[slot], what)? {
@@ -136,7 +136,7 @@ impl Product {
         let keys = graph.value(self.operands[1]);
         let mut shape = graph.storage_shape(self.operands[1], &keys.layout)?;
         shape.swap(self.rank - 2, self.rank - 1);
-        let mut made = Fragment::of(piece, FORM);
+        let mut made = Fragment::new(piece, FORM);
         let turn = Made::op("", "Transpose", 0, [Operand::Outer(self.operands[1])])
             .with("perm", Attr::Ints(vec![0, 1, 3, 2]))
             .in_layouts(vec![Some(keys.layout.clone())], Vec::new());

@@ -50,11 +50,11 @@ impl TargetForm for Wrapped {
     }
 
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
-        Sides::of(&self.0, q).map(|sides| sides.offer(q)).into_iter().collect()
+        Sides::recognize(&self.0, q).map(|sides| sides.offer(q)).into_iter().collect()
     }
 
     fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
-        let Sides { x, y, rank } = Sides::of(&self.0, q)?;
+        let Sides { x, y, rank } = Sides::recognize(&self.0, q)?;
         let last = channels_last(rank)?;
         Some([x, y].into_iter().map(|v| self.0.turned(q, v, &last)).sum())
     }
@@ -72,7 +72,7 @@ struct Sides {
 }
 
 impl Sides {
-    fn of(rates: &Rates, q: &NodeQuery<'_>) -> Option<Sides> {
+    fn recognize(rates: &Rates, q: &NodeQuery<'_>) -> Option<Sides> {
         let node = q.graph.node(q.node);
         let (x, y) = (node.operand(0)?, only_result(node)?);
         let rank = q.graph.value(x).ty.rank()?;
@@ -138,7 +138,7 @@ fn write(piece: &Piece<'_>) -> Option<Fragment> {
     let [read, left] = [x, y].map(|v| &graph.value(v).ty);
     let stored = piece.layouts.outs.first().cloned().flatten()?;
     let rank = left.rank()?;
-    let mut made = Fragment::of(piece, FORM);
+    let mut made = Fragment::new(piece, FORM);
     // Not moves to be optimized: also where no byte changes place the runtime puts a Transpose there, which only a Transpose meets.
     let first = Made::op("", "Transpose", 0, [x.into()]).with("perm", Attr::Ints(to_first(rank)));
     let first = first.in_layouts(vec![Some(stored.clone())], Vec::new());

@@ -205,7 +205,7 @@ fn fill(graph: &mut Graph) {
         let filled = filled(c, &graph.value(v).name);
         let maker = graph.value(v).producer().0;
         let node: Node = Node::constant(filled, graph.node(maker).rank);
-        let (ty, readers) = (graph.value(v).ty.clone(), Handover::of(graph, v));
+        let (ty, readers) = (graph.value(v).ty.clone(), Handover::everything(graph, v));
         let name = graph.fresh_name("filled");
         let by = graph.add_single(node, name, ty).unwrap();
         graph.hand_over(readers, by);

@@ -105,8 +105,8 @@ fn the_class_of_a_move_is_that_of_its_kernel() {
         (order(&[3, 1, 0, 2]), [8, 16, 24, 32], 2, MoveClass::Generic),
         (order(&[3, 2, 1, 0]), [8, 16, 24, 32], 2, MoveClass::Generic),
     ] {
-        assert_eq!(MoveClass::of(&nchw, &to, &shape, bytes), class, "{to} of {shape:?}");
-        assert_eq!(MoveClass::of(&to, &nchw, &shape, bytes), class, "from {to} of {shape:?}");
+        assert_eq!(MoveClass::classify(&nchw, &to, &shape, bytes), class, "{to} of {shape:?}");
+        assert_eq!(MoveClass::classify(&to, &nchw, &shape, bytes), class, "from {to} of {shape:?}");
     }
 }
 

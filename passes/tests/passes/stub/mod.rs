@@ -59,7 +59,7 @@ impl TargetForm for ThreeNodes {
             return Err(Refused::new(piece, "lacks its operand"));
         };
         let ty = graph.value(y).ty.clone();
-        let mut fragment = Fragment::of(piece, self.name());
+        let mut fragment = Fragment::new(piece, self.name());
         let op = |name, operands: Vec<_>| Made::op("", name, piece.opset, operands);
         let soft = fragment.add(op("Softplus", vec![x.into()]), Left::row_major("soft", ty.clone()));
         let gate = fragment.add(op("Tanh", vec![soft]), Left::row_major("gate", ty.clone()));

@@ -176,7 +176,7 @@ pub struct Groups {
 
 impl Groups {
     /// Those of a node with weights of these extents; `None` if they are fewer than two, or the group is not positive.
-    pub fn of(node: &Node, weights: &[i64]) -> Option<Groups> {
+    pub fn read(node: &Node, weights: &[i64]) -> Option<Groups> {
         let &[outer, inner, ..] = weights else { return None };
         Some(Groups { group: group(node).ok()?, outer, inner })
     }
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_depthwise_convolution_has_a_filter_per_channel() {
         let mut conv = Node::new(Op::Onnx(OpName::onnx("Conv")), vec![]);
-        let depthwise = |conv: &Node, dims: &[i64]| Groups::of(conv, dims).map(Groups::is_depthwise);
+        let depthwise = |conv: &Node, dims: &[i64]| Groups::read(conv, dims).map(Groups::is_depthwise);
         assert_eq!(depthwise(&conv, &[1, 1, 3, 3]), Some(false));
         conv.attrs.insert("group".to_owned(), Attr::Int(4));
         let found = [&[4, 1, 3, 3][..], &[8, 1, 3, 3], &[4, 2], &[4]].map(|dims| depthwise(&conv, dims));

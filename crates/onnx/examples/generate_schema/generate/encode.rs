@@ -44,7 +44,7 @@ fn write_message(text: &mut Text, message: &MessageDescriptor) -> Result<()> {
         snake(name)
     ));
     if is_tensor(message) {
-        text.line("let placed = Placed::of(m, plan);");
+        text.line("let placed = Placed::new(m, plan);");
     }
     for field in fields(message) {
         text.line(&write(&field)?);

@@ -61,7 +61,7 @@ impl Array {
     }
 
     /// These elements.
-    pub(crate) fn of(shape: &[i64], data: Data) -> Array {
+    pub(crate) fn new(shape: &[i64], data: Data) -> Array {
         Array { shape: shape.to_vec(), data }
     }
 

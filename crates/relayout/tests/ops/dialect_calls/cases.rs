@@ -165,7 +165,7 @@ pub(crate) fn resizing_reads_its_lists_in_onnx_order(each: &mut dyn FnMut(&Case)
     for (tail, x, slots) in [("NHWC", "NHWC", 20), ("NCHW16c", "NCHW16c", 32), ("NHWC", "N H W C[20:24]", 24)] {
         let x_layout = layout(x);
         let x = || packed(Array::floats(&[1, 20, 4, 5], 4), &x_layout, 9);
-        let scales = Array::of(&[4], Data::F32(vec![1.0, 1.0, 2.0, 1.5]));
+        let scales = Array::new(&[4], Data::F32(vec![1.0, 1.0, 2.0, 1.5]));
         let linear = vec![text("mode", "linear"), text("coordinate_transformation_mode", "half_pixel")];
         let case = Case::new("Resize", &format!("Resize_{tail}_scales"), linear.clone());
         case.with(x()).absent().with(plain(scales.clone())).to(&x_layout).give(each);
@@ -174,11 +174,11 @@ pub(crate) fn resizing_reads_its_lists_in_onnx_order(each: &mut dyn FnMut(&Case)
         let case = Case::new("Resize", &format!("Resize_{tail}"), vec![text("mode", "nearest")]);
         case.with(x()).with(plain(scales)).to(&x_layout).at(10).give(each);
         if slots == 20 {
-            let sizes = plain(Array::of(&[4], Data::I64(vec![1, 20, 7, 3])));
+            let sizes = plain(Array::new(&[4], Data::I64(vec![1, 20, 7, 3])));
             let case = Case::new("Resize", &format!("Resize_{tail}_sizes"), linear);
             case.with(x()).absent().absent().with(sizes).to(&x_layout).give(each);
         }
-        let scales = plain(Array::of(&[4], Data::F32(vec![1.0, 1.0, 0.5, 3.0])));
+        let scales = plain(Array::new(&[4], Data::F32(vec![1.0, 1.0, 0.5, 3.0])));
         let cubic = vec![text("mode", "cubic"), int("antialias", 1), float("cubic_coeff_a", -0.5)];
         let case = Case::new("Resize", &format!("Resize_{tail}_scales"), cubic);
         case.with(x()).absent().with(scales).to(&x_layout).at(19).give(each);
@@ -188,7 +188,7 @@ pub(crate) fn resizing_reads_its_lists_in_onnx_order(each: &mut dyn FnMut(&Case)
 pub(crate) fn samples_of_a_grid_are_those_of_the_op(each: &mut dyn FnMut(&Case)) {
     for (tail, x) in [("NHWC", "NHWC"), ("NCHW8c", "NCHW8c")] {
         let x_layout = layout(x);
-        let grid = Array::of(&[2, 3, 2, 2], Data::F32((0..24).map(|i| (i as f32 - 12.0) / 13.0).collect()));
+        let grid = Array::new(&[2, 3, 2, 2], Data::F32((0..24).map(|i| (i as f32 - 12.0) / 13.0).collect()));
         let case = Case::new(
             "GridSample",
             &format!("GridSample_{tail}"),
@@ -216,7 +216,7 @@ pub(crate) fn normalizations_take_padded_parameters(each: &mut dyn FnMut(&Case))
         let c = per_channel(20, &x_layout);
         let x = || packed(Array::floats(&[3, 20, 4, 5], 4), &x_layout, 0);
         let parameter = |salt| packed(Array::floats(&[20], salt), &c, 0);
-        let variance = packed(Array::of(&[20], Data::F32((1..=20).map(|v| v as f32).collect())), &c, 1);
+        let variance = packed(Array::new(&[20], Data::F32((1..=20).map(|v| v as f32).collect())), &c, 1);
         let case = Case::new("BatchNormalization", &format!("BatchNormalization_{tail}"), vec![float("epsilon", 0.5)]);
         case.with(x())
             .with(parameter(1))
@@ -252,16 +252,16 @@ pub(crate) fn normalizations_take_padded_parameters(each: &mut dyn FnMut(&Case))
 }
 
 pub(crate) fn quantized_convolutions_pad_weights_with_their_zero_point(each: &mut dyn FnMut(&Case)) {
-    let scalar = |value: f32| plain(Array::of(&[], Data::F32(vec![value])));
-    let zero = |value: u8| plain(Array::of(&[], Data::U8(vec![value])));
+    let scalar = |value: f32| plain(Array::new(&[], Data::F32(vec![value])));
+    let zero = |value: u8| plain(Array::new(&[], Data::U8(vec![value])));
     for &(c_in, c_out, name, x, w, y) in CONV2D.iter().filter(|c| !c.2.contains("CHWN4")) {
         let (x_layout, w_layout, y_layout) = (layout(x), weights(w, 4), layout(y));
         let c = per_channel(c_out, &y_layout);
         let x = || packed(Array::unsigned(&[1, c_in, 5, 6], 1), &x_layout, 3);
         let w = || packed(Array::signed(&[c_out, c_in, 3, 3], 2), &w_layout, 0);
-        let scales = Array::of(&[c_out], Data::F32((1..=c_out).map(|i| 0.25 * i as f32).collect()));
-        let points = packed(Array::of(&[c_out], Data::I8(vec![0; c_out as usize])), &c, 0);
-        let bias = packed(Array::of(&[c_out], Data::I32((0..c_out as i32).collect())), &c, 0);
+        let scales = Array::new(&[c_out], Data::F32((1..=c_out).map(|i| 0.25 * i as f32).collect()));
+        let points = packed(Array::new(&[c_out], Data::I8(vec![0; c_out as usize])), &c, 0);
+        let bias = packed(Array::new(&[c_out], Data::I32((0..c_out as i32).collect())), &c, 0);
         let case = Case::new("QLinearConv", &with_bias_y(&format!("QLinear{name}")), vec![ints("pads", &[1, 1, 1, 1])]);
         let case = case.with(x()).with(scalar(0.5)).with(zero(101)).with(w()).with(packed(scales, &c, 1)).with(points);
         case.with(scalar(4.0)).with(zero(128)).with(bias).to(&y_layout).give(each);
@@ -283,7 +283,7 @@ fn with_bias_y(name: &str) -> String {
 
 pub(crate) fn quantization_by_channel_reads_the_logical_axis(each: &mut dyn FnMut(&Case)) {
     let x_layout = layout("NCHW8c");
-    let scales = || plain(Array::of(&[16], Data::F32((1..=16).map(|v| v as f32).collect())));
+    let scales = || plain(Array::new(&[16], Data::F32((1..=16).map(|v| v as f32).collect())));
     let case = Case::new("QuantizeLinear", "QuantizeLinear_NCHW8c_y_zero_point", vec![int("axis", 1)]);
     let case = case.with(packed(Array::floats(&[2, 16, 3, 4], 4), &x_layout, 0)).with(scales());
     case.with(plain(Array::unsigned(&[16], 3))).to(&x_layout).give(each);

@@ -16,7 +16,7 @@ fn obeys(name: &str, grow: impl Fn(&mut Net, Id) -> Option<Id>) -> BTreeSet<Stri
         net.finish(1, &[])
     };
     let mut counted = BTreeSet::new();
-    for (numbers, sample) in [(Numbers::Floats, sample()), (Numbers::Halves, halves::of(sample()))] {
+    for (numbers, sample) in [(Numbers::Floats, sample()), (Numbers::Halves, halves::on_halves(sample()))] {
         let feeds = sampling::feeds(&sample.bytes, &sample.dims, &[]);
         let feeds = feeds.unwrap_or_else(|e| panic!("{name}: ONNX Runtime does not run it: {e}"));
         for target in targets() {

@@ -10,7 +10,7 @@ use relayout_onnx::proto::{
 use std::collections::BTreeSet;
 
 /// The same network on float16.
-pub(crate) fn of(sample: Sample) -> Sample {
+pub(crate) fn on_halves(sample: Sample) -> Sample {
     let mut model = ModelProto::decode(&sample.bytes[..]).expect("it was encoded before");
     let graph = model.graph.get_or_insert_default();
     let mut factors = BTreeSet::new();

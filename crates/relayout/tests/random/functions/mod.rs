@@ -71,7 +71,7 @@ impl Drawn {
     fn sample(&self) -> (Numbers, Sample) {
         match self {
             Drawn::Floats(recipe) => (Numbers::Floats, net::sample(recipe)),
-            Drawn::Halves(recipe) => (Numbers::Halves, halves::of(net::sample(recipe))),
+            Drawn::Halves(recipe) => (Numbers::Halves, halves::on_halves(net::sample(recipe))),
             Drawn::Quantized(recipe) => (Numbers::Quantized, quantized::sample(recipe)),
         }
     }
@@ -201,7 +201,7 @@ fn chained(net: &mut Net) -> Option<()> {
 fn halves_are_rounded_between_functions_no_more_than_between_the_ops_of_the_model() {
     let mut net = Net::new(17, false, (1, false));
     chained(&mut net).expect("the network has allowed extents");
-    let sample = halves::of(net.finish(1, &[]));
+    let sample = halves::on_halves(net.finish(1, &[]));
     let feeds = sampling::feeds(&sample.bytes, &sample.dims, &[]).expect("ONNX Runtime runs it");
     let mut changed = 0;
     for target in targets() {

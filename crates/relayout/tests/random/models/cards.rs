@@ -99,7 +99,7 @@ struct Goal {
 }
 
 impl Goal {
-    fn of(row: String, cards: impl IntoIterator<Item = (Card, (i64, i64))>) -> Goal {
+    fn new(row: String, cards: impl IntoIterator<Item = (Card, (i64, i64))>) -> Goal {
         let cards = cards.into_iter().map(|(card, (a, b))| (card, (a.max(OLDEST), b.min(WRITTEN_OPSET))));
         Goal { row, cards: cards.filter(|(_, (a, b))| a <= b).collect() }
     }
@@ -131,7 +131,7 @@ fn of_entry(def: &OpDef) -> Goal {
     let range = |c: &Case| if def.domain.is_empty() { within(c.opsets, def.opsets) } else { everywhere };
     let families = (0..).zip(DEALT).filter(|(_, (op, ..))| def.domain.is_empty() && *op == def.name);
     let families = families.map(|(i, (_, first, _))| (Card::Family(i), within((*first, WRITTEN_OPSET), def.opsets)));
-    Goal::of(entry_row(def), own.map(|(i, c)| (Card::Case(i), range(c))).chain(families))
+    Goal::new(entry_row(def), own.map(|(i, c)| (Card::Case(i), range(c))).chain(families))
 }
 
 fn goals() -> Vec<Goal> {
@@ -144,13 +144,13 @@ fn goals() -> Vec<Goal> {
                 let operand = c.operands.get(spelling.slot).is_some_and(Option::is_some);
                 if old { attr } else { operand && !attr }
             });
-            Goal::of(spelling_row(spelling, old), spelled.map(|(i, c)| (Card::Case(i), c.opsets)))
+            Goal::new(spelling_row(spelling, old), spelled.map(|(i, c)| (Card::Case(i), c.opsets)))
         })
     });
     let everywhere = (OLDEST, WRITTEN_OPSET);
     let segments = SEGMENTS.iter().map(|op| {
         let own = (0..).zip(FEATURED).filter(|(_, (of, _))| of == op);
-        Goal::of(segment_row(op), own.map(|(i, _)| (Card::Featured(i), everywhere)))
+        Goal::new(segment_row(op), own.map(|(i, _)| (Card::Featured(i), everywhere)))
     });
     entries.chain(spellings).chain(segments).collect()
 }

@@ -39,7 +39,7 @@ impl MoveClass {
 
     /// That of a move between two layouts of a tensor of this shape and so many bytes an element.
     #[must_use]
-    pub fn of(from: &Layout, to: &Layout, shape: &[u64], elem_bytes: u64) -> MoveClass {
+    pub fn classify(from: &Layout, to: &Layout, shape: &[u64], elem_bytes: u64) -> MoveClass {
         let (Some(source), Some(result)) = (axes(from, shape), axes(to, shape)) else { return MoveClass::Pack };
         let mut runs = merged(&source, &result, shape);
         let mut unit = elem_bytes.max(1);

@@ -96,7 +96,7 @@ fn subtract_zero(graph: &mut Graph, v: ValueId, block: u64) -> Result<(), Duplic
     let (n, _) = graph.value(v).producer();
     let value = graph.value(v);
     let (name, ty, layout) = (format!("{}.unguarded", value.name), value.ty.clone(), value.layout.declared());
-    let readers = Handover::of(graph, v);
+    let readers = Handover::everything(graph, v);
     let mut make = Builder::at(graph, n);
     let zero = zero(&mut make, Some(block))?;
     make.op("Sub", [v, zero]).kernel_in(vec![layout.clone()], vec![layout]).result_for(&name, ty, readers).map(drop)

@@ -25,7 +25,7 @@ pub(super) fn pass() -> Pass {
 /// Joins every such pair.
 fn join_taps(graph: &mut Graph) -> Result<(), PassError> {
     for n in graph.order().unwrap_or_default() {
-        if let Some(tap) = Tap::of(graph, n) {
+        if let Some(tap) = Tap::recognize(graph, n) {
             match &tap.shift {
                 Shift::Known(_) => join_scales(graph, n, &tap)?,
                 Shift::Computed(shift) if tap.scale.iter().all(|s| s.to_bits() == 1f64.to_bits()) => {
@@ -51,7 +51,7 @@ enum Shift {
 }
 
 impl Tap {
-    fn of(graph: &Graph, n: NodeId) -> Option<Tap> {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<Tap> {
         let node = open(graph, n)?;
         let x = node.operand(0)?;
         let weights = graph.constant(node.operand(1)?).filter(|w| w.pending.is_none())?;
@@ -76,7 +76,7 @@ fn open(graph: &Graph, n: NodeId) -> Option<&Node> {
 
 /// Makes a constant scale and the one before it one. Nobody reads the latter then.
 fn join_scales(graph: &mut Graph, n: NodeId, tap: &Tap) -> Result<(), PassError> {
-    let before = Tap::of(graph, graph.value(tap.x).producer().0).filter(|_| graph.only_use(tap.x).is_some());
+    let before = Tap::recognize(graph, graph.value(tap.x).producer().0).filter(|_| graph.only_use(tap.x).is_some());
     let (Some(Tap { x, scale, shift: Shift::Known(shift), .. }), Shift::Known(own)) = (before, &tap.shift) else {
         return Ok(());
     };

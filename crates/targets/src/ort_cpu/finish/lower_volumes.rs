@@ -50,7 +50,7 @@ fn lower_volumes(graph: &mut Graph, opset: i64) -> Result<(), PassError> {
 }
 
 fn lower_convolution(graph: &mut Graph, n: NodeId, opset: i64) -> Result<(), PassError> {
-    let Some(lowered) = Lowered::of(graph, n) else { return Err(refused(graph, n)) };
+    let Some(lowered) = Lowered::recognize(graph, n) else { return Err(refused(graph, n)) };
     let (volume, y) = (&lowered.volume, lowered.y);
     let mut x = lowered.x;
     if lowered.way == Some(Frames::Gathered) {
@@ -103,9 +103,9 @@ struct Lowered {
 }
 
 impl Lowered {
-    fn of(graph: &Graph, n: NodeId) -> Option<Lowered> {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<Lowered> {
         let node = graph.node(n);
-        let volume = Volume::of(graph, node)?;
+        let volume = Volume::recognize(graph, node)?;
         let (x, y) = (graph.node(n).operand(0)?, node.result(0)?);
         let stored =
             |v: ValueId| -> Option<[Dim; 5]> { graph.storage_shape(v, &graph.value(v).layout)?.try_into().ok() };

@@ -28,7 +28,7 @@ pub(super) fn pass() -> Pass {
 /// Splits what such Gathers read.
 fn split_parts(graph: &mut Graph, opset: i64) -> Result<(), PassError> {
     for n in graph.order().unwrap_or_default() {
-        if let Some(parts) = graph.contains(n).then(|| Parts::of(graph, n)).flatten() {
+        if let Some(parts) = graph.contains(n).then(|| Parts::recognize(graph, n)).flatten() {
             parts.split(graph, opset)?;
         }
     }
@@ -43,7 +43,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(graph: &Graph, n: NodeId) -> Option<Parts> {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<Parts> {
         let node = graph.node(n);
         let &[Some(whole)] = &node.outputs[..] else { return None };
         let moves = matches!(&node.form, Form::View(View::Transpose(perm)) if perm.first() != Some(&0))

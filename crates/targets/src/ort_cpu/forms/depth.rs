@@ -66,9 +66,9 @@ impl TargetForm for Depths {
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
-        let unfolded = Unfolded::of(piece.graph, piece.node, self.0.block.channels());
+        let unfolded = Unfolded::recognize(piece.graph, piece.node, self.0.block.channels());
         let unfolded = unfolded.ok_or_else(|| Refused::new(piece, "can't be written of blocks"))?;
-        let mut made = Fragment::of(piece, FORM);
+        let mut made = Fragment::new(piece, FORM);
         unfolded.write(piece, &mut made).ok_or_else(|| Refused::new(piece, "has no layout of its result"))?;
         Ok(made)
     }
@@ -77,7 +77,7 @@ impl TargetForm for Depths {
 impl Depths {
     fn offer(&self, q: &NodeQuery<'_>) -> Option<Offer> {
         let node = q.graph.node(q.node);
-        let unfolded = Unfolded::of(q.graph, q.node, self.0.block.channels())?;
+        let unfolded = Unfolded::recognize(q.graph, q.node, self.0.block.channels())?;
         let (deep, _) = deep(node)?;
         // Both are images of float32.
         let ([n, _, h, w], [_, channels, ..]) = (image(q, deep)?, image(q, wide(node)?)?);
@@ -129,7 +129,7 @@ pub(super) struct Unfolded {
 
 impl Unfolded {
     /// Where the channels that stay channels are whole blocks, and the op does something.
-    fn of(graph: &Graph, n: NodeId, block: u64) -> Option<Unfolded> {
+    fn recognize(graph: &Graph, n: NodeId, block: u64) -> Option<Unfolded> {
         let node = graph.node(n);
         let spreads = node.onnx() == Some("DepthToSpace");
         let (depth, factor) = deep(node)?;

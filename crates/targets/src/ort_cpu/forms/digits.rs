@@ -58,7 +58,7 @@ impl TargetForm for Digits {
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
         let blocked = piece.layouts.outs.first().cloned().flatten();
-        let unfolded = blocked.and_then(|blocked| Unfolded::of(piece.graph, piece.node, blocked));
+        let unfolded = blocked.and_then(|blocked| Unfolded::recognize(piece.graph, piece.node, blocked));
         let unfolded = unfolded.ok_or_else(|| Refused::new(piece, "can't be written of blocks"))?;
         Ok(unfolded.write(piece))
     }
@@ -89,7 +89,7 @@ impl Digits {
         let (graph, node) = (query.graph, query.graph.node(query.node));
         let image = image_of(query, node.result(0)?, axes)?;
         let [_, c, ..] = image_of(query, node.operand(0)?, axes)?;
-        let unfolded = Unfolded::of(graph, query.node, self.0.blocked_runs(axes, runs)?)?;
+        let unfolded = Unfolded::recognize(graph, query.node, self.0.blocked_runs(axes, runs)?)?;
         // Pad slots are filled as well.
         let whole = c == image[1] && c.is_multiple_of(self.0.block.channels()) && runs.is_none();
         let finite = match fill(graph, node) {
@@ -135,7 +135,7 @@ const NONE: (Padding, Padding) = (Padding::Known(0), Padding::Known(0));
 
 impl Pads {
     /// What a Pad of an image or a signal is told, whose axes stand there.
-    fn of(graph: &Graph, node: &Node, axes: ImageAxes) -> Option<Pads> {
+    fn recognize(graph: &Graph, node: &Node, axes: ImageAxes) -> Option<Pads> {
         let pads = paddings(graph, node).filter(|_| node.opset > 1)?;
         (*pads.get(axes.c)? == NONE && pads.iter().any(|p| *p != NONE)).then_some(())?;
         let digits = axes.first().into_iter().map(|axis| pads.get(axis).copied().unwrap_or(NONE)).chain([NONE]);
@@ -160,9 +160,9 @@ impl Pads {
 }
 
 impl Told {
-    fn of(graph: &Graph, node: &Node, axes: ImageAxes) -> Option<Told> {
+    fn recognize(graph: &Graph, node: &Node, axes: ImageAxes) -> Option<Told> {
         if node.onnx() == Some("Pad") {
-            return Pads::of(graph, node, axes).map(Told::Pads);
+            return Pads::recognize(graph, node, axes).map(Told::Pads);
         }
         let cuts = cuts(graph, node)?;
         let digit = |axis: usize| axes.first().iter().position(|&a| a == axis).map(|digit| digit as i64);
@@ -173,7 +173,7 @@ impl Told {
 }
 
 impl Unfolded {
-    fn of(graph: &Graph, n: NodeId, blocked: Layout) -> Option<Unfolded> {
+    fn recognize(graph: &Graph, n: NodeId, blocked: Layout) -> Option<Unfolded> {
         let node = graph.node(n);
         let (x, y) = (node.operand(0)?, node.result(0)?);
         let (axes, block) = axes_in_runs(&blocked)?;
@@ -188,7 +188,7 @@ impl Unfolded {
             dims.push(Dim::from(block));
             Some(dims)
         };
-        let told = Told::of(graph, node, axes)?;
+        let told = Told::recognize(graph, node, axes)?;
         Some(Unfolded { x, axes, blocks, block, from: digits(x)?, to: digits(y)?, told, blocked })
     }
 
@@ -206,7 +206,7 @@ impl Unfolded {
     /// A Reshape to digits, the op, and a Reshape back.
     fn write(self, piece: &Piece<'_>) -> Fragment {
         let (graph, node) = (piece.graph, piece.graph.node(piece.node));
-        let mut made = Fragment::of(piece, FORM);
+        let mut made = Fragment::new(piece, FORM);
         let mut target = vec![0; self.from.len()];
         target[1] = self.blocks;
         target[self.blocked.rank()] = self.block;

@@ -46,7 +46,7 @@ const ELEMENT: u64 = 4;
 impl Machine {
     /// What the product costs as the file has it, if there are others to hold against it.
     pub(super) fn plain_product(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        let product = Product::of(query).filter(|_| !self.product_kernels(query).is_empty())?;
+        let product = Product::recognize(query).filter(|_| !self.product_kernels(query).is_empty())?;
         Some(self.product(query, &product, product.plain()))
     }
 
@@ -63,7 +63,7 @@ impl Machine {
             return Vec::new();
         };
         let Some(product) =
-            Product::of(query).filter(|p| values().all(float) && p.operands.iter().all(|o| !o.constant))
+            Product::recognize(query).filter(|p| values().all(float) && p.operands.iter().all(|o| !o.constant))
         else {
             return Vec::new();
         };

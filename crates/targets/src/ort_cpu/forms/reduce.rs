@@ -61,7 +61,7 @@ impl TargetForm for Reductions {
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
         let blocked = piece.layouts.ins.first().cloned().flatten();
-        let pooled = blocked.and_then(|blocked| Pooled::of(piece.graph, piece.node, blocked));
+        let pooled = blocked.and_then(|blocked| Pooled::recognize(piece.graph, piece.node, blocked));
         let pooled = pooled.ok_or_else(|| Refused::new(piece, "can't be a global pool"))?;
         Ok(pooled.write(piece))
     }
@@ -71,7 +71,7 @@ impl Reductions {
     /// That of an image whose axes stand there, and the pad slots of its channels.
     fn offer(&self, query: &NodeQuery<'_>, axes: ImageAxes, runs: Runs<'_>) -> Option<Offer> {
         let (machine, node) = (&self.0, query.graph.node(query.node));
-        let pooled = Pooled::of(query.graph, query.node, machine.blocked_runs(axes, runs)?)?;
+        let pooled = Pooled::recognize(query.graph, query.node, machine.blocked_runs(axes, runs)?)?;
         let [n, c, h, w] = image_of(query, pooled.x, axes)?;
         let mut spatial = axes.spatial();
         spatial.sort_unstable();
@@ -111,7 +111,7 @@ struct Pooled {
 }
 
 impl Pooled {
-    fn of(graph: &Graph, n: NodeId, blocked: Layout) -> Option<Pooled> {
+    fn recognize(graph: &Graph, n: NodeId, blocked: Layout) -> Option<Pooled> {
         let node = graph.node(n);
         let (pool, name) = match node.onnx()? {
             "ReduceMean" => (Pool::GlobalAverage, "GlobalAveragePool"),
@@ -121,7 +121,7 @@ impl Pooled {
         let x = node.operand(0)?;
         let (axes, block) = axes_in_runs(&blocked)?;
         let shape = graph.value(x).ty.shape()?;
-        let tiled = if pool == Pool::GlobalAverage { Tiled::of(axes, shape)? } else { Tiled::No };
+        let tiled = if pool == Pool::GlobalAverage { Tiled::cut(axes, shape)? } else { Tiled::No };
         let (images, channels) = (shape.get(axes.n)?.clone(), shape.get(axes.c)?.as_const()?);
         Some(Pooled { pool, name, x, blocked, axes, block, tiled, images, channels })
     }
@@ -161,7 +161,7 @@ impl Pooled {
 
     /// The pool, the move that drops what fills blocks, if anything does, and the Reshape.
     fn write(&self, piece: &Piece<'_>) -> Fragment {
-        let mut made = Fragment::of(piece, FORM);
+        let mut made = Fragment::new(piece, FORM);
         let x = self.write_tiles(piece, &mut made);
         let mut shape = vec![Dim::ONE; self.axes.rank()];
         shape[self.axes.n] = self.images.clone();
@@ -197,7 +197,7 @@ enum Tiled {
 impl Tiled {
     /// What rounds no worse than the runtime's mean by more than two bits; `None` if nothing does, or if the sizes are not in the file and so
     /// may be any.
-    fn of(axes: ImageAxes, shape: &[Dim]) -> Option<Tiled> {
+    fn cut(axes: ImageAxes, shape: &[Dim]) -> Option<Tiled> {
         // Where channels stand last, the runtime adds place after place as well.
         if axes.c > axes.w {
             return Some(Tiled::No);

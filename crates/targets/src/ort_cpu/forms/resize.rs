@@ -49,7 +49,7 @@ struct Scaled {
 }
 
 impl Scaled {
-    fn of(query: &NodeQuery<'_>) -> Option<Scaled> {
+    fn recognize(query: &NodeQuery<'_>) -> Option<Scaled> {
         let node = query.graph.node(query.node);
         let y = node.result(0)?;
         let ([n, c, h, w], [_, _, oh, ow]) = (image(query, node.operand(0)?)?, image(query, y)?);
@@ -103,13 +103,13 @@ fn floats(graph: &Graph, v: ValueId) -> Option<Vec<f32>> {
 
 impl Machine {
     pub(super) fn plain_resize(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        let scaled = Scaled::of(query)?;
+        let scaled = Scaled::recognize(query)?;
         Some(Cost::new(self.costs.resize_ns(scaled.mode, &scaled.shape, false)))
     }
 
     /// The kernel of such an op of an image that has the pad slots of its channels there.
     pub(super) fn resize_kernel(&self, query: &NodeQuery<'_>, runs: Runs<'_>) -> Option<Offer> {
-        let scaled = Scaled::of(query)?;
+        let scaled = Scaled::recognize(query)?;
         let shape = ResizeShape { c: slots_of(scaled.shape.c, runs), ..scaled.shape };
         let blocked = self.blocked_runs(ImageAxes::ORIGINS[0], runs)?;
         let blocked = || vec![Some(blocked.clone())];

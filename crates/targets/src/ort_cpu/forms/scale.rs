@@ -66,7 +66,7 @@ impl TargetForm for Scales {
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
-        let scaled = Scaled::of(piece.graph, piece.node, piece.layouts);
+        let scaled = Scaled::recognize(piece.graph, piece.node, piece.layouts);
         let made = scaled.and_then(|scaled| scaled.write(piece));
         made.ok_or_else(|| Refused::new(piece, "can't be a convolution of one tap"))
     }
@@ -76,7 +76,7 @@ impl Scales {
     /// That of an image whose axes stand there, and the pad slots of its channels.
     fn offer(&self, query: &NodeQuery<'_>, axes: ImageAxes, runs: Runs<'_>) -> Option<Offer> {
         let (layouts, [n, c, h, w]) = self.layouts(query, axes, runs)?;
-        let scaled = Scaled::of(query.graph, query.node, &layouts)?;
+        let scaled = Scaled::recognize(query.graph, query.node, &layouts)?;
         let slots = slots_of(c, runs);
         let one_tap = ConvShape { n, h, w, ..ConvShape::same(slots, slots, [h, w], 1, 1).grouped(slots) };
         let alone = Cost::new(self.0.costs.conv_ns(&one_tap, ConvKernel::Blocked)?);
@@ -160,7 +160,7 @@ pub(super) struct Scaled {
 
 impl Scaled {
     /// Where operands with a layout are the image, and computed numbers.
-    pub(super) fn of(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> Option<Scaled> {
+    pub(super) fn recognize(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> Option<Scaled> {
         let node = graph.node(n);
         let blocked = layouts.outs.first()?.clone()?;
         let (axes, block) = axes_in_runs(&blocked)?;
@@ -182,7 +182,7 @@ impl Scaled {
 
     fn write(self, piece: &Piece<'_>) -> Option<Fragment> {
         let (graph, slots) = (piece.graph, self.slots);
-        let mut made = Fragment::of(piece, FORM);
+        let mut made = Fragment::new(piece, FORM);
         let shape = graph.value(self.x).ty.shape()?;
         let extent = |axis: Option<usize>| axis.map_or(Some(Dim::ONE), |axis| shape.get(axis).cloned());
         let [h, w] = [extent(self.axes.h)?, extent(Some(self.axes.w))?];

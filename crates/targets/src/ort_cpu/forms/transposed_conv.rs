@@ -57,7 +57,7 @@ impl TargetForm for TransposedConv {
     }
 
     fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
-        let phases = Phases::of(q.graph, q.node, self.0.block)?;
+        let phases = Phases::recognize(q.graph, q.node, self.0.block)?;
         let product = ConvShape { m: phases.filters.saturating_mul(phases.own_taps()), ..phases.conv(q, [1, 1])? };
         let elements = [product.n, product.m, product.h, product.w].into_iter().fold(1, u64::saturating_mul);
         let sums = self.0.costs.elementwise_ns("Add", elements, Spread::Same).saturating_mul(EIGHTHS) / 8;
@@ -65,7 +65,7 @@ impl TargetForm for TransposedConv {
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
-        let phases = Phases::of(piece.graph, piece.node, self.0.block);
+        let phases = Phases::recognize(piece.graph, piece.node, self.0.block);
         let phases = phases.ok_or_else(|| Refused::new(piece, "can't be written as a convolution"))?;
         phases.write(piece, &self.0).ok_or_else(|| Refused::new(piece, "has no layout of its result"))
     }
@@ -73,7 +73,7 @@ impl TargetForm for TransposedConv {
 
 impl TransposedConv {
     fn offer(&self, q: &NodeQuery<'_>) -> Option<Offer> {
-        let phases = Phases::of(q.graph, q.node, self.0.block)?;
+        let phases = Phases::recognize(q.graph, q.node, self.0.block)?;
         let conv = phases.conv(q, phases.extents())?;
         let moved = phases.unfolded(phases.x.into())?;
         let moved = moved.cost(&self.0, [conv.n, phases.filters, conv.h, conv.w])?;
@@ -141,7 +141,7 @@ struct Phases {
 
 impl Phases {
     /// `None` where operands are not known, filters fill no blocks, or the result has other extents.
-    fn of(graph: &Graph, n: NodeId, block: Block) -> Option<Phases> {
+    fn recognize(graph: &Graph, n: NodeId, block: Block) -> Option<Phases> {
         let node = graph.node(n);
         let shape = |v: ValueId| <[Dim; 4]>::try_from(graph.value(v).ty.shape()?.to_vec()).ok();
         let x = node.operand(0)?;
@@ -220,7 +220,7 @@ impl Phases {
 
     /// The convolution, and the move of its channels to pixels.
     fn write(self, piece: &Piece<'_>, machine: &Machine) -> Option<Fragment> {
-        let mut made = Fragment::of(piece, FORM);
+        let mut made = Fragment::new(piece, FORM);
         let signed = |n: u64| i64::try_from(n).ok();
         let (rows, columns) = (&self.axes[0], &self.axes[1]);
         let [kh, kw] = self.extents();

@@ -36,7 +36,7 @@ impl Windows {
             let sizes: [u64; 5] = query.sizes.shape(query.graph, v)?.try_into().ok()?;
             (float && is_fixed(query.graph, v) && !sizes.contains(&0)).then_some(sizes)
         };
-        Some(Windows { volume: Volume::of(query.graph, node)?, from: sizes(x)?, to: sizes(y)? })
+        Some(Windows { volume: Volume::recognize(query.graph, node)?, from: sizes(x)?, to: sizes(y)? })
     }
 
     /// A convolution of `n` images of `c` to `m` channels.

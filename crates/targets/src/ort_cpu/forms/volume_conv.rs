@@ -50,7 +50,7 @@ impl TargetForm for VolumeConv {
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
         let Some((windows, _)) = convolved(q) else { return Vec::new() };
         // Blocks of frames, then frames of blocks.
-        let packed = [false, true].map(|by_frame| Packed::of(self.0.block, q.graph, q.node, by_frame));
+        let packed = [false, true].map(|by_frame| Packed::recognize(self.0.block, q.graph, q.node, by_frame));
         packed.iter().flatten().filter_map(|packed| self.0.packed_volume(q, &windows, packed)).collect()
     }
 
@@ -62,7 +62,7 @@ impl TargetForm for VolumeConv {
     fn write(&self, piece: &Piece<'_>, _: &Offer) -> Result<Fragment, Refused> {
         let graph = piece.graph;
         let by_frame = piece.layouts.outs.first().and_then(Option::as_ref).and_then(blocked_volume).map(|v| v.by_frame);
-        let packed = by_frame.and_then(|by_frame| Packed::of(self.0.block, graph, piece.node, by_frame));
+        let packed = by_frame.and_then(|by_frame| Packed::recognize(self.0.block, graph, piece.node, by_frame));
         let result = graph.node(piece.node).result(0);
         let (packed, y) = packed.zip(result).ok_or_else(|| Refused::new(piece, "can't be written as one of images"))?;
         Ok(packed.write(piece, self.0.block, &graph.value(y).name))
@@ -77,7 +77,7 @@ fn convolved(query: &NodeQuery<'_>) -> Option<(Windows, u64)> {
     let windows = Windows::of(query).filter(|_| constant(1) && constant(2))?;
     let weights = &query.graph.value(node.operand(1)?).ty;
     let dims = weights.const_shape()?;
-    let Groups { group, outer, inner } = Groups::of(node, &dims)?;
+    let Groups { group, outer, inner } = Groups::read(node, &dims)?;
     let ([_, c, ..], [_, m, ..]) = (windows.from, windows.to);
     let [group, outer, inner] = [group, outer, inner].map(i64::unsigned_abs);
     let whole = m.is_multiple_of(group) && outer == m && inner.checked_mul(group) == Some(c);
@@ -111,13 +111,13 @@ struct Packed {
 
 impl Packed {
     /// `None` where the weights are not known, or the runtime's kernels can't take what would be put side by side.
-    fn of(block: Block, graph: &Graph, n: NodeId, by_frame: bool) -> Option<Packed> {
+    fn recognize(block: Block, graph: &Graph, n: NodeId, by_frame: bool) -> Option<Packed> {
         let node = graph.node(n);
-        let volume = Volume::of(graph, node).filter(|v| by_frame || v.image.is_pixel())?;
+        let volume = Volume::recognize(graph, node).filter(|v| by_frame || v.image.is_pixel())?;
         let weights = constant_behind_moves(graph, node.operand(1)?)?;
         (weights.dtype == DType::F32 && weights.source.is_available()).then_some(())?;
         let [m, c, kd, kh, kw] = <[i64; 5]>::try_from(weights.dims.clone()).ok()?;
-        let groups = Groups::of(node, &weights.dims)?;
+        let groups = Groups::read(node, &weights.dims)?;
         let read = if by_frame { read(&volume) } else { vec![vec![Some(0)]] };
         let (left, taken) = (read.len(), read.first()?.len());
         // What a frame has beyond its groups would have to be put in order.
@@ -164,7 +164,7 @@ impl Packed {
     fn write(self, piece: &Piece<'_>, block: Block, base: &str) -> Fragment {
         let is_depthwise = self.groups.is_depthwise();
         let layout = if self.is_thin || is_depthwise { block.filter_weights() } else { block.dense_weights() };
-        let mut fragment = Fragment::of(piece, FORM);
+        let mut fragment = Fragment::new(piece, FORM);
         let names = [format!("{base}.weights"), format!("{base}.packed")];
         let weights = fragment.packed(names, self.weights, layout.clone());
         let group = self.groups.group;

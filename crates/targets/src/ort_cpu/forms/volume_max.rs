@@ -33,19 +33,19 @@ impl TargetForm for VolumeMax {
     }
 
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
-        let maximum = Maximum::of(q.graph, q.node).zip(Windows::of(q));
+        let maximum = Maximum::recognize(q.graph, q.node).zip(Windows::of(q));
         maximum.map(|(maximum, windows)| self.0.volume_maximum(&windows, &maximum)).into_iter().collect()
     }
 
     fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
-        let (maximum, windows) = Maximum::of(q.graph, q.node).zip(Windows::of(q))?;
+        let (maximum, windows) = Maximum::recognize(q.graph, q.node).zip(Windows::of(q))?;
         // That of the images, once for each frame that is read.
         let images = windows.to[0].saturating_mul(windows.to[2]).saturating_mul(maximum.volume.taps as u64);
         Some(Cost::new(self.0.costs.pool_ns(Pool::Max, &pool(&windows, images), false)))
     }
 
     fn write(&self, piece: &Piece<'_>, _: &Offer) -> Result<Fragment, Refused> {
-        let maximum = Maximum::of(piece.graph, piece.node);
+        let maximum = Maximum::recognize(piece.graph, piece.node);
         let fragment = maximum.and_then(|maximum| maximum.write(piece));
         fragment.ok_or_else(|| Refused::new(piece, "can't be written as maxima of images"))
     }
@@ -67,10 +67,10 @@ struct Maximum {
 
 impl Maximum {
     /// `None` too where a window is nothing but padding, so that no frame can stand for it.
-    fn of(graph: &Graph, n: NodeId) -> Option<Maximum> {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<Maximum> {
         let node = graph.node(n);
         let indices = node.outputs.iter().skip(1).any(Option::is_some);
-        let volume = Volume::of(graph, node).filter(|_| node.onnx() == Some("MaxPool") && !indices)?;
+        let volume = Volume::recognize(graph, node).filter(|_| node.onnx() == Some("MaxPool") && !indices)?;
         // Padding is never the maximum, so that another frame of the window stands for it.
         let read = |left: usize, tap: usize| {
             volume.frame(left, tap).or_else(|| (0..volume.taps).find_map(|t| volume.frame(left, t)))
@@ -88,7 +88,7 @@ impl Maximum {
         let ([batch, d, c, h, w], [_, left, _, oh, ow]) = (stored(x)?, stored(y)?);
         let images = batch.checked_mul(&d)?;
         let base = &graph.value(y).name;
-        let mut fragment = Fragment::of(piece, FORM);
+        let mut fragment = Fragment::new(piece, FORM);
         let image = stored_in(&mut fragment, graph, x.into(), vec![images.clone(), c.clone(), h, w])?;
         let pooled = vec![images, c.clone(), oh.clone(), ow.clone()];
         let pooled = fragment.add(self.pool(piece, image), left_in(format!("{base}.images"), pooled));

@@ -39,10 +39,10 @@ impl TargetForm for WideConv {
     fn write(&self, piece: &Piece<'_>, _: &Offer) -> Result<Fragment, Refused> {
         let graph = piece.graph;
         let weights = graph.node(piece.node).operand(1);
-        let wide = Wide::of(self.0.block, graph, piece.node).zip(weights);
+        let wide = Wide::recognize(self.0.block, graph, piece.node).zip(weights);
         let (wide, weights) = wide.ok_or_else(|| Refused::new(piece, "can't be given wider groups"))?;
         let layout = wide.layout(self.0.block);
-        let mut fragment = Fragment::of(piece, FORM);
+        let mut fragment = Fragment::new(piece, FORM);
         let name = format!("{}.wide", graph.value(weights).name);
         let names = [name.clone(), format!("{name}.packed")];
         let packed = fragment.packed(names, wide.weights, layout.clone());
@@ -65,12 +65,12 @@ struct Wide {
 
 impl Wide {
     /// `None` where the weights are not known, or groups can't be joined. Weights of signals may not be turned.
-    fn of(block: Block, graph: &Graph, n: NodeId) -> Option<Wide> {
+    fn recognize(block: Block, graph: &Graph, n: NodeId) -> Option<Wide> {
         let node = graph.node(n);
         let weights = constant_behind_moves(graph, node.operand(1)?)?;
         let read = weights.dims.len() == 4 || (weights.dims.len() == 3 && weights.pending.is_none());
         (read && weights.dtype == DType::F32 && weights.source.is_available()).then_some(())?;
-        let Groups { group, outer, inner } = Groups::of(node, &weights.dims)?;
+        let Groups { group, outer, inner } = Groups::read(node, &weights.dims)?;
         let unsigned = |n: i64| u64::try_from(n).ok();
         let inputs = unsigned(inner.checked_mul(group)?)?;
         let joined = block.joined_groups(unsigned(group)?, inputs, unsigned(outer)?)? as i64;
@@ -91,7 +91,7 @@ impl Machine {
     /// The offer of wider groups for a convolution whose own are no whole blocks. Weights are read as they are.
     pub(super) fn wide_conv(&self, query: &NodeQuery<'_>) -> Option<Offer> {
         let (axes, conv) = conv_of(query).filter(|(_, conv)| !self.has_whole_groups(conv))?;
-        let wide = Wide::of(self.block, query.graph, query.node)?;
+        let wide = Wide::recognize(self.block, query.graph, query.node)?;
         let conv = ConvShape { group: wide.groups as u64, ..conv };
         let kernel = if wide.is_thin { ConvKernel::BlockedFromNchw } else { ConvKernel::Blocked };
         let mut offer = self.conv(query, (axes, &conv), kernel, [None, None])?;

@@ -44,7 +44,7 @@ struct DepthChain {
 pub(super) fn order_depth(graph: &mut Graph, cx: &mut Context<'_>, block: usize) -> Result<(), PassError> {
     let mut found: Vec<Vec<DepthChain>> = Vec::new();
     each_graph(graph, "", &mut |graph, _| {
-        found.push(graph.nodes().filter_map(|n| DepthChain::of(graph, n, block)).collect());
+        found.push(graph.nodes().filter_map(|n| DepthChain::recognize(graph, n, block)).collect());
         Ok(())
     })?;
     let count = found.iter().map(Vec::len).sum();
@@ -64,7 +64,7 @@ pub(super) fn order_depth(graph: &mut Graph, cx: &mut Context<'_>, block: usize)
 }
 
 impl DepthChain {
-    fn of(graph: &Graph, n: NodeId, block: usize) -> Option<DepthChain> {
+    fn recognize(graph: &Graph, n: NodeId, block: usize) -> Option<DepthChain> {
         let node = graph.node(n);
         if node.onnx() != Some("DepthToSpace") || node.str("mode") != Some("CRD") {
             return None;

@@ -48,7 +48,7 @@ fn part(graph: &mut Graph, n: NodeId, activation: Taken, opset: i64) -> Result<(
     let Some(y) = node.only_result() else { return Ok(()) };
     let sum = node.operand(SUM);
     let (name, ty) = (graph.value(y).name.clone(), graph.value(y).ty.clone());
-    let readers = Handover::of(graph, y);
+    let readers = Handover::everything(graph, y);
     let own: Vec<Option<ValueId>> = node.inputs.iter().copied().take(SUM).collect();
     graph.set_op(n, OpName::onnx("Conv"), opset);
     graph.set_inputs(n, own);

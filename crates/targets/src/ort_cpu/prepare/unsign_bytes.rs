@@ -52,7 +52,7 @@ pub(super) fn unsign_bytes(graph: &mut Graph, cx: &mut Context<'_>) -> Result<()
         return Ok(());
     }
     let order = graph.order().unwrap_or_default();
-    let units: Vec<Unit> = order.iter().filter_map(|&n| Unit::of(graph, n)).collect();
+    let units: Vec<Unit> = order.iter().filter_map(|&n| Unit::recognize(graph, n)).collect();
     let mut signed: BTreeSet<ValueId> = graph.values().filter(|&v| is_signed_pair(graph, v)).collect();
     let loaded = |v: ValueId| if is_unsigned_on_load(graph, v) { Some(DType::U8) } else { graph.value(v).ty.dtype() };
     let before = units.iter().filter(|unit| unit.is_fused(&loaded)).count();

@@ -24,7 +24,7 @@ pub(super) struct Channels {
 
 impl Channels {
     /// Finds them; `blocked` are the values that lie in blocks.
-    pub(super) fn of(graph: &Graph, order: &[NodeId], blocked: &BTreeSet<ValueId>) -> Channels {
+    pub(super) fn collect(graph: &Graph, order: &[NodeId], blocked: &BTreeSet<ValueId>) -> Channels {
         let mut inferred = graph.clone();
         // Problems of the model are told when the lifted graph is inferred; here unknown shapes will do.
         let _ = infer_graph(&mut inferred, &mut 0);
@@ -122,5 +122,5 @@ impl Channels {
 /// Whether each channel is a group of its own.
 pub(super) fn is_depthwise(graph: &Graph, node: &Node) -> bool {
     let filters = node.operand(1).and_then(|w| graph.constant(w));
-    filters.and_then(|c| Groups::of(node, &c.dims)).is_some_and(Groups::is_depthwise)
+    filters.and_then(|c| Groups::read(node, &c.dims)).is_some_and(Groups::is_depthwise)
 }

@@ -59,7 +59,7 @@ pub fn lift(graph: &mut Graph) -> Result<Lifted, DuplicateName> {
     drop_guards(graph)?;
     let order = graph.order().unwrap_or_default();
     let blocked = blocked_values(graph, &order);
-    let channels = Channels::of(graph, &order, &blocked);
+    let channels = Channels::collect(graph, &order, &blocked);
     let mut lifted = Lifted { blocked, ..Lifted::default() };
     // Backwards: what a node reads is then still what the channels were found of.
     for n in order.into_iter().rev() {

@@ -27,7 +27,7 @@ pub(super) struct Meeting {
 /// What has the same channels as an axis of an operand or a result of a node. `None` if the node knows channels by their numbers.
 pub(super) fn meeting(graph: &Graph, n: NodeId, slot: Slot, axis: usize) -> Option<Meeting> {
     let node = graph.node(n);
-    let to = |slot: Slot, axis: Option<usize>| Meeting::of(node, slot, axis?);
+    let to = |slot: Slot, axis: Option<usize>| Meeting::recognize(node, slot, axis?);
     match (&node.op, &node.form) {
         (Op::Relayout, _) | (_, Form::View(View::Same)) => to(other(slot)?, Some(axis)),
         (_, Form::View(View::Transpose(perm))) => to(other(slot)?, turned(perm, slot, axis)),
@@ -50,7 +50,7 @@ pub(super) fn meeting(graph: &Graph, n: NodeId, slot: Slot, axis: usize) -> Opti
 }
 
 impl Meeting {
-    fn of(node: &Node, slot: Slot, axis: usize) -> Option<Meeting> {
+    fn recognize(node: &Node, slot: Slot, axis: usize) -> Option<Meeting> {
         Some(Meeting { alike: vec![(node.value_at(slot)?, axis)], ..Meeting::default() })
     }
 }
@@ -88,7 +88,7 @@ fn stored(graph: &Graph, node: &Node, slot: Slot, axis: usize) -> Option<Meeting
         "Transpose" => turned(&transpose_perm(node, graph.value(v).ty.rank()?).ok()?, slot, dim)?,
         _ => kept(&dims(v)?, dim, &dims(w)?)?,
     };
-    Meeting::of(node, to, axis_at(graph, w, dim)?)
+    Meeting::recognize(node, to, axis_at(graph, w, dim)?)
 }
 
 /// Which dim of a value an axis is as it is stored.

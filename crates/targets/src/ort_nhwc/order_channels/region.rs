@@ -37,7 +37,7 @@ pub(super) struct Swaps {
 impl Swaps {
     pub(super) fn of(graph: &Graph) -> Swaps {
         let mut swaps = Swaps::default();
-        for swap in graph.order().unwrap_or_default().into_iter().filter_map(|n| Swap::of(graph, n)) {
+        for swap in graph.order().unwrap_or_default().into_iter().filter_map(|n| Swap::recognize(graph, n)) {
             let at = swaps.list.len();
             swaps.before.extend(swap.before.map(|(n, _)| (n, at)));
             swaps.behind.extend(swap.behind.map(|(n, _)| (n, at)));
@@ -48,7 +48,7 @@ impl Swaps {
 }
 
 impl Swap {
-    fn of(graph: &Graph, n: NodeId) -> Option<Swap> {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<Swap> {
         let node = graph.node(n);
         let (x, y) = (node.operand(0)?, node.only_result()?);
         let order = match (&node.op, &node.form) {

@@ -16,7 +16,7 @@ use relayout_target_api::{DeviceMoves, Sizes};
 
 /// Predicts what runs of a model. Its bodies run on the host. Types have to be inferred.
 pub fn predict(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> DeviceMoves {
-    let mut net = Net::of(graph, sizes);
+    let mut net = Net::build(graph, sizes);
     let rules = |when| Rules { when, splits: provider.splits(), flattens: provider.flattens() };
     push(&mut net, rules(When::Loaded));
     wrap(&mut net, provider);
@@ -31,7 +31,7 @@ pub fn predict(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> DeviceM
 pub(super) fn on_host(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> u64 {
     let bodies = graph.nodes().flat_map(|n| graph.node(n).bodies());
     let of_body = |body: &Graph| {
-        let mut net = Net::of(body, sizes);
+        let mut net = Net::build(body, sizes);
         push(&mut net, Rules { when: When::Loaded, splits: provider.splits(), flattens: false });
         let transposes = net.order().into_iter().filter(|&n| net.nodes[n].op == "Transpose");
         let results = transposes.filter_map(|n| net.values[*net.nodes[n].outs.first()?].shape.as_deref());

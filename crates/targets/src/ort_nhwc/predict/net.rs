@@ -63,7 +63,7 @@ pub(super) struct Net {
 
 impl Net {
     /// A graph of standard ops, with the types that inference finds.
-    pub(super) fn of(graph: &Graph, sizes: &dyn Sizes) -> Net {
+    pub(super) fn build(graph: &Graph, sizes: &dyn Sizes) -> Net {
         let mut net = Net::default();
         let mut known: FxHashMap<ValueId, V> = FxHashMap::default();
         for n in graph.order().unwrap_or_default() {

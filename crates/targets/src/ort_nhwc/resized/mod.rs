@@ -61,7 +61,7 @@ impl TargetForm for Resized {
     }
 
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
-        let Some(resize) = Resize::of(q.graph, q.node).filter(|_| !q.in_body) else { return Vec::new() };
+        let Some(resize) = Resize::recognize(q.graph, q.node).filter(|_| !q.in_body) else { return Vec::new() };
         let last = channels_last(resize.rank);
         let mut ins = vec![None; q.graph.node(q.node).inputs.len()];
         if let Some(first) = ins.first_mut() {
@@ -81,7 +81,7 @@ impl TargetForm for Resized {
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
-        let resize = Resize::of(piece.graph, piece.node);
+        let resize = Resize::recognize(piece.graph, piece.node);
         let made = resize.and_then(|resize| match &resize.linear {
             Some(linear) => linear.write(piece, &resize),
             None => resize.pick(piece),
@@ -127,7 +127,7 @@ fn slots(opset: i64) -> &'static [usize] {
 }
 
 impl Resize {
-    fn of(graph: &Graph, n: NodeId) -> Option<Resize> {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<Resize> {
         let node = graph.node(n);
         let (x, y) = (node.operand(0)?, only_result(node)?);
         let rank = graph.value(x).ty.rank().filter(|rank| (3..=MOST_AXES).contains(rank))?;
@@ -144,7 +144,7 @@ impl Resize {
         let kept = keeps_channels(graph, x, y, scales)?;
         let linear = match node.str("mode").unwrap_or("nearest") {
             "nearest" => None,
-            "linear" if rank == 4 && node.opset >= 11 => Some(Linear::of(graph, [x, y], scales, mode)?),
+            "linear" if rank == 4 && node.opset >= 11 => Some(Linear::recognize(graph, [x, y], scales, mode)?),
             _ => return None,
         };
         kept.then_some(Resize { x, rank, linear })
@@ -154,7 +154,7 @@ impl Resize {
     fn pick(&self, piece: &Piece<'_>) -> Option<Fragment> {
         let (graph, node) = (piece.graph, piece.graph.node(piece.node));
         let stored = piece.layouts.outs.first().cloned().flatten()?;
-        let mut made = Fragment::of(piece, FORM);
+        let mut made = Fragment::new(piece, FORM);
         let mut op = Made::same(piece);
         for &slot in slots(node.opset) {
             let Some(told) = node.operand(slot).and_then(|v| graph.constant(v)) else { continue };
@@ -192,7 +192,7 @@ fn keeps_channels(graph: &Graph, x: ValueId, y: ValueId, told: &Constant) -> Opt
 }
 
 impl Linear {
-    fn of(graph: &Graph, [x, y]: [ValueId; 2], told: &Constant, mode: &str) -> Option<Linear> {
+    fn recognize(graph: &Graph, [x, y]: [ValueId; 2], told: &Constant, mode: &str) -> Option<Linear> {
         let extents = |v: ValueId| -> Option<Vec<i64>> {
             graph.value(v).ty.shape()?.get(1..)?.iter().map(Dim::as_const).collect()
         };
@@ -200,7 +200,7 @@ impl Linear {
         let scales = (told.dtype != DType::I64).then(|| told.to_floats(MOST_AXES)).flatten();
         let line = |axis: usize| {
             let scale = scales.as_ref().and_then(|scales| scales.get(axis + 1).copied());
-            Line::of(*from.get(axis)?, *to.get(axis)?, scale, mode)
+            Line::new(*from.get(axis)?, *to.get(axis)?, scale, mode)
         };
         let lines = [line(1)?, line(2)?];
         let dtype = graph.value(x).ty.dtype()?;
@@ -219,7 +219,7 @@ impl Linear {
             Type::tensor(self.dtype, dims)
         };
         let wide = columns.from.checked_mul(self.channels)?;
-        let mut made = Fragment::of(piece, FORM);
+        let mut made = Fragment::new(piece, FORM);
         let flat = made.reshape(graph, resize.x.into(), &[0, rows.from, wide], &Layout::row_major(3));
         let flat = made.add(flat, Left::row_major(made.named("rows"), ty(&[rows.from, wide])));
         let by_rows = self.matrix(&mut made, rows, "of_rows")?;

@@ -22,7 +22,7 @@ enum Mode {
 
 impl Line {
     /// A line whose scale is told or follows from its extents.
-    pub(super) fn of(from: i64, to: i64, scale: Option<f64>, mode: &str) -> Option<Line> {
+    pub(super) fn new(from: i64, to: i64, scale: Option<f64>, mode: &str) -> Option<Line> {
         let mode = match mode {
             "half_pixel" => Mode::HalfPixel,
             "half_pixel_symmetric" => Mode::HalfPixelSymmetric,
@@ -76,12 +76,12 @@ mod tests {
     fn rows_sum_to_one_in_every_mode() {
         for mode in ["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"] {
             for (from, to) in [(1, 1), (1, 4), (3, 7), (5, 10), (7, 3), (4, 1)] {
-                let line = Line::of(from, to, None, mode).unwrap();
+                let line = Line::new(from, to, None, mode).unwrap();
                 for row in line.matrix().chunks(from as usize) {
                     assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{mode} {from} to {to}");
                 }
             }
         }
-        assert!(Line::of(2, 4, None, "tf_crop_and_resize").is_none());
+        assert!(Line::new(2, 4, None, "tf_crop_and_resize").is_none());
     }
 }

@@ -36,7 +36,7 @@ impl TargetForm for PackedHeads {
 
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
         let node = q.graph.node(q.node);
-        let Some((packed, behind)) = Packed::of(q.graph, q.node).zip(Layout::permutation(&BEHIND).ok()) else {
+        let Some((packed, behind)) = Packed::recognize(q.graph, q.node).zip(Layout::permutation(&BEHIND).ok()) else {
             return Vec::new();
         };
         let mut ins = vec![Some(behind.clone()); packed.operands.len()];
@@ -49,7 +49,7 @@ impl TargetForm for PackedHeads {
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
-        let packed = Packed::of(piece.graph, piece.node);
+        let packed = Packed::recognize(piece.graph, piece.node);
         let made = packed.and_then(|packed| packed.write(piece));
         made.ok_or_else(|| Refused::new(piece, "can't have its heads in the last axis"))
     }
@@ -63,7 +63,7 @@ struct Heads {
 }
 
 impl Heads {
-    fn of(graph: &Graph, v: ValueId) -> Option<Heads> {
+    fn recognize(graph: &Graph, v: ValueId) -> Option<Heads> {
         let [_, heads, _, width] = graph.value(v).ty.shape()? else { return None };
         let (count, width) = (heads.as_const()?, width.as_const()?);
         (count > 0 && width > 0 && count.checked_mul(width).is_some()).then_some(Heads { count, width })
@@ -86,9 +86,9 @@ struct Packed {
 }
 
 impl Packed {
-    fn of(graph: &Graph, n: NodeId) -> Option<Packed> {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<Packed> {
         let node = graph.node(n);
-        let of = |v: Option<ValueId>| v.and_then(|v| Some((v, Heads::of(graph, v)?)));
+        let of = |v: Option<ValueId>| v.and_then(|v| Some((v, Heads::recognize(graph, v)?)));
         let count = if node.onnx()? == "Attention" { 3 } else { 1 };
         let operands: Vec<(ValueId, Heads)> = (0..count).map(|at| of(node.operand(at))).collect::<Option<_>>()?;
         let attrs = match operands.as_slice() {
@@ -122,7 +122,7 @@ impl Packed {
 
     fn write(self, piece: &Piece<'_>) -> Option<Fragment> {
         let graph = piece.graph;
-        let mut made = Fragment::of(piece, FORM);
+        let mut made = Fragment::new(piece, FORM);
         let mut node = Made::same(piece).in_layouts(Vec::new(), Vec::new());
         for (slot, &(x, heads)) in self.operands.iter().enumerate() {
             let ty = heads.packed(graph, x)?;

@@ -95,7 +95,7 @@ enum Towards {
 impl Wanted {
     /// Looks at what stands before or behind a value, up to products and what is opaque. An end of the graph that is reached
     /// without a Transpose may be agreed to have its last axes in the other order.
-    fn of(graph: &Graph, v: ValueId, towards: Towards) -> Wanted {
+    fn look(graph: &Graph, v: ValueId, towards: Towards) -> Wanted {
         let mut wanted = Wanted::default();
         let (mut found, mut at, mut ends) = (vec![v], 0, false);
         while let Some(&v) = found.get(at).filter(|_| at < LOOKED_AT) {
@@ -147,10 +147,10 @@ pub(crate) struct Operand {
 }
 
 impl Operand {
-    fn of(query: &NodeQuery<'_>, slot: usize, turns: Turns) -> Option<Operand> {
+    fn recognize(query: &NodeQuery<'_>, slot: usize, turns: Turns) -> Option<Operand> {
         let v = query.graph.node(query.node).operand(slot)?;
         let shape = query.graph.value(v).ty.shape()?.to_vec();
-        let wanted = Wanted::of(query.graph, v, Towards::Makers);
+        let wanted = Wanted::look(query.graph, v, Towards::Makers);
         (shape.len() >= 2).then(|| Operand { shape, turns, constant: (query.is_constant)(v), wanted })
     }
 
@@ -222,7 +222,7 @@ impl Way {
 impl Product {
     /// The product that a node computes, if the node is one of two operands that are matrices at least and of no numbers that
     /// were dequantized: a runtime computes those with integers.
-    pub(crate) fn of(query: &NodeQuery<'_>) -> Option<Product> {
+    pub(crate) fn recognize(query: &NodeQuery<'_>) -> Option<Product> {
         let node = query.graph.node(query.node);
         let Op::Onnx(op) = &node.op else { return None };
         let is = |name: &str| node.int(name).unwrap_or(0) != 0;
@@ -239,8 +239,8 @@ impl Product {
         if quantized || !matches!(query.graph.node(query.node).form, Form::Axes(_)) {
             return None;
         }
-        let operands = [Operand::of(query, 0, turns[0])?, Operand::of(query, 1, turns[1])?];
-        let wanted = Wanted::of(query.graph, only_result(node)?, Towards::Readers);
+        let operands = [Operand::recognize(query, 0, turns[0])?, Operand::recognize(query, 1, turns[1])?];
+        let wanted = Wanted::look(query.graph, only_result(node)?, Towards::Readers);
         Some(Product { operands, summand: node.inputs.iter().skip(2).any(Option::is_some), wanted })
     }
 
@@ -294,7 +294,7 @@ impl Product {
 /// Kernels of standard ONNX: a Gemm with other flags; for a `MatMul` of two matrices too.
 pub(crate) fn gemm_kernels(query: &NodeQuery<'_>, price: &dyn Fn(&Product, Way) -> Cost) -> Vec<Offer> {
     let node = query.graph.node(query.node);
-    let Some(product) = Product::of(query).filter(|_| is_gemm(query)) else { return Vec::new() };
+    let Some(product) = Product::recognize(query).filter(|_| is_gemm(query)) else { return Vec::new() };
     let Some(result) = only_result(node) else { return Vec::new() };
     if query.graph.value(result).ty.rank() != Some(2) {
         return Vec::new();

@@ -71,7 +71,7 @@ impl AttentionParts {
     }
 
     /// What a raised node says.
-    pub(super) fn of(graph: &Graph, n: NodeId) -> Option<AttentionParts> {
+    pub(super) fn recognize(graph: &Graph, n: NodeId) -> Option<AttentionParts> {
         let node = graph.node(n);
         let keys_by_rows = Attention::of(node)?.keys_by_rows;
         let operands = [node.operand(0)?, node.operand(1)?, node.operand(2)?];

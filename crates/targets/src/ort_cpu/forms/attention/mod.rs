@@ -85,7 +85,7 @@ struct Heads {
 }
 
 impl Heads {
-    fn of(query: &NodeQuery<'_>) -> Option<Heads> {
+    fn recognize(query: &NodeQuery<'_>) -> Option<Heads> {
         let node = query.graph.node(query.node);
         let Attention { keys_by_rows, sums } = Attention::of(node)?;
         let (q, v) = (node.operand(0)?, node.operand(2)?);
@@ -122,7 +122,7 @@ impl Heads {
 impl Machine {
     /// What such an attention costs as ONNX has it.
     pub(super) fn plain_attention(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        let heads = Heads::of(query)?;
+        let heads = Heads::recognize(query)?;
         Some(Cost::new(self.apart_ns(&heads)))
     }
 
@@ -136,7 +136,7 @@ impl Machine {
 
     /// Kernels for it.
     pub(super) fn attention_kernels(&self, query: &NodeQuery<'_>) -> Vec<Offer> {
-        let Some(heads) = Heads::of(query) else { return Vec::new() };
+        let Some(heads) = Heads::recognize(query) else { return Vec::new() };
         let ns = self.costs.attention_ns(&heads.shape, Kernel::Whole).saturating_mul(DOUBTED_PERCENT) / 100;
         let set = vec![Attention::whole()];
         vec![Offer {

@@ -17,7 +17,9 @@ const OUTSIDE: [usize; 4] = [0, 2, 1, 3];
 
 /// Writes a raised attention as the op; what takes the place of its result.
 pub(super) fn write(graph: &mut Graph, n: NodeId) -> Result<Option<ValueId>, PassError> {
-    let Some((y, found)) = graph.node(n).only_result().zip(AttentionParts::of(graph, n)) else { return Ok(None) };
+    let Some((y, found)) = graph.node(n).only_result().zip(AttentionParts::recognize(graph, n)) else {
+        return Ok(None);
+    };
     let Some(extents) = extents(graph, &found) else { return Ok(None) };
     let [q, k, v] = found.operands;
     let heads = found.heads.unwrap_or(1);

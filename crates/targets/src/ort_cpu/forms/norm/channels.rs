@@ -47,12 +47,12 @@ impl TargetForm for NormsOfChannels {
     }
 
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
-        Priced::of(&self.0, q).map_or_else(Vec::new, |norm| norm.offers(q, FORM))
+        Priced::recognize(&self.0, q).map_or_else(Vec::new, |norm| norm.offers(q, FORM))
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
-        let norm = Norm::of(piece.graph, piece.node);
-        let made = norm.and_then(|norm| Writer::of(norm, piece)?.write());
+        let norm = Norm::recognize(piece.graph, piece.node);
+        let made = norm.and_then(|norm| Writer::new(norm, piece)?.write());
         made.ok_or_else(|| Refused::new(piece, "can't be a normalization by sums per channel"))
     }
 }
@@ -164,8 +164,8 @@ struct Writer<'p> {
 }
 
 impl<'p> Writer<'p> {
-    fn of(norm: Norm, piece: &'p Piece<'p>) -> Option<Writer<'p>> {
-        let made = Fragment::of(piece, FORM);
+    fn new(norm: Norm, piece: &'p Piece<'p>) -> Option<Writer<'p>> {
+        let made = Fragment::new(piece, FORM);
         let (affine, images, pixels) = (norm.per_channel(piece.graph)?, norm.images.as_const()?, norm.pixels?);
         let small = Box::new(small_ops(&norm));
         Some(Writer { norm, piece, made, affine, images, pixels, small })
@@ -282,7 +282,7 @@ impl<'p> Writer<'p> {
 fn scaled(graph: &Graph, y: ValueId) -> Option<(ValueId, Affine)> {
     let reader = graph.only_use(y)?.node;
     let Form::Kernel(layouts) = &graph.node(reader).form else { return None };
-    match Scaled::of(graph, reader, layouts)? {
+    match Scaled::recognize(graph, reader, layouts)? {
         Scaled { x, by: By::Constant(affine), .. } if x == y => Some((graph.node(reader).result(0)?, affine)),
         _ => None,
     }

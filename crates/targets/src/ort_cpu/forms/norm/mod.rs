@@ -39,7 +39,7 @@ struct Norm {
 }
 
 impl Norm {
-    fn of(graph: &Graph, n: NodeId) -> Option<Norm> {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<Norm> {
         let node = graph.node(n);
         let op = GroupNorm::of(node)?;
         let (x, y, affine) = (node.operand(0)?, node.result(0)?, [node.operand(1)?, node.operand(2)?]);
@@ -75,8 +75,8 @@ struct Priced<'m> {
 }
 
 impl<'m> Priced<'m> {
-    fn of(machine: &'m Arc<Machine>, query: &NodeQuery<'_>) -> Option<Priced<'m>> {
-        let norm = Norm::of(query.graph, query.node)?;
+    fn recognize(machine: &'m Arc<Machine>, query: &NodeQuery<'_>) -> Option<Priced<'m>> {
+        let norm = Norm::recognize(query.graph, query.node)?;
         let image = image(query, norm.x)?;
         Some(Priced { machine, norm, image })
     }

@@ -33,11 +33,11 @@ impl TargetForm for NormsOfRows {
     }
 
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
-        Priced::of(&self.0, q).map_or_else(Vec::new, |norm| norm.offers(q, FORM))
+        Priced::recognize(&self.0, q).map_or_else(Vec::new, |norm| norm.offers(q, FORM))
     }
 
     fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
-        Priced::of(&self.0, q).map(|norm| norm.plain())
+        Priced::recognize(&self.0, q).map(|norm| norm.plain())
     }
 
     fn recognizes(&self) -> &'static [&'static str] {
@@ -49,7 +49,7 @@ impl TargetForm for NormsOfRows {
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
-        let norm = Norm::of(piece.graph, piece.node);
+        let norm = Norm::recognize(piece.graph, piece.node);
         let made = norm.and_then(|norm| write(&norm, piece));
         made.ok_or_else(|| Refused::new(piece, "can't be a normalization of rows"))
     }
@@ -65,7 +65,7 @@ pub(super) fn cost(priced: &Priced<'_>) -> Option<Cost> {
 fn write(norm: &Norm, piece: &Piece<'_>) -> Option<Fragment> {
     let (graph, c, [h, w]) = (piece.graph, norm.channels, norm.pixels?);
     let groups = norm.op.groups;
-    let mut made = Fragment::of(piece, FORM);
+    let mut made = Fragment::new(piece, FORM);
     let rows = vec![norm.images.clone(), Dim::from(groups), Dim::from(norm.each() * h * w)];
     let apart = reshaped(&mut made, graph, norm.x, &[0, groups, -1], rows.clone());
     let [scale, bias] = if norm.per_group {

@@ -24,7 +24,7 @@ impl Slots {
     /// Channels, for each of which its readers are given, in ascending order. Those that the same readers want fill whole blocks, the
     /// most numerous first; what is left of them shares blocks, and lies in two of these only where that makes fewer. What nobody
     /// reads has no slot.
-    pub(super) fn of(readers: &[Vec<usize>], block: usize) -> Slots {
+    pub(super) fn arrange(readers: &[Vec<usize>], block: usize) -> Slots {
         let mut groups: BTreeMap<&[usize], Vec<usize>> = BTreeMap::new();
         for (channel, readers) in readers.iter().enumerate().filter(|(_, readers)| !readers.is_empty()) {
             groups.entry(readers).or_default().push(channel);
@@ -88,7 +88,7 @@ mod tests {
     /// The number of channels that each set of readers wants, in this order.
     fn of(wanted: &[(usize, &[usize])], block: usize) -> Slots {
         let each = wanted.iter().flat_map(|&(count, readers)| vec![readers.to_vec(); count]);
-        Slots::of(&each.collect::<Vec<_>>(), block)
+        Slots::arrange(&each.collect::<Vec<_>>(), block)
     }
 
     fn parts(slots: &Slots) -> Vec<(usize, usize, &[usize])> {
@@ -122,6 +122,6 @@ mod tests {
         let slots = of(&[(16, &[0]), (5, &[]), (1, &[0, 1])], 8);
         assert_eq!(parts(&slots), [(0, 16, &[0][..]), (16, 24, &[0, 1])]);
         assert_eq!(slots.holds[16..], [Some(21), None, None, None, None, None, None, None]);
-        assert_eq!(Slots::of(&[vec![], vec![]], 8), Slots { holds: vec![], parts: vec![] });
+        assert_eq!(Slots::arrange(&[vec![], vec![]], 8), Slots { holds: vec![], parts: vec![] });
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn write(graph: &mut Graph, region: &Region, block: usize, opset: i64
     let readers = readers(graph, region);
     let mut writer = Writer { graph, opset, held: FxHashMap::default() };
     for source in &region.sources {
-        let slots = Slots::of(readers.get(&source.value).map_or(&[], Vec::as_slice), block);
+        let slots = Slots::arrange(readers.get(&source.value).map_or(&[], Vec::as_slice), block);
         writer.source(source, slots)?;
     }
     for (number, (sink, ends)) in region.sinks.iter().zip(ends).enumerate() {

@@ -44,7 +44,7 @@ pub(super) struct Unit {
 
 impl Unit {
     /// The unit around a node, if there is one.
-    pub(super) fn of(graph: &Graph, n: NodeId) -> Option<Unit> {
+    pub(super) fn recognize(graph: &Graph, n: NodeId) -> Option<Unit> {
         let node = graph.node(n);
         let op = node.onnx()?;
         let multiplies = PRODUCTS.contains(&op);

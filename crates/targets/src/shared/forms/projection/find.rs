@@ -221,7 +221,7 @@ pub(super) struct Told {
 
 impl Told {
     /// What a raised node says.
-    pub(super) fn of(graph: &Graph, n: NodeId) -> Option<Told> {
+    pub(super) fn recognize(graph: &Graph, n: NodeId) -> Option<Told> {
         let node = graph.node(n);
         let (raised, by_columns) = (Projection::of(node)?, by_columns(node));
         let (x, weights) = (node.operand(0)?, node.operand(1)?);

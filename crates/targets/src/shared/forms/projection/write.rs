@@ -16,7 +16,7 @@ use relayout_target_api::PassError;
 
 /// Writes a raised projection in the form that was chosen; what takes the place of its result.
 pub(crate) fn write(graph: &mut Graph, n: NodeId, opset: i64) -> Result<Option<ValueId>, PassError> {
-    let Some((y, told)) = graph.node(n).only_result().zip(Told::of(graph, n)) else { return Ok(None) };
+    let Some((y, told)) = graph.node(n).only_result().zip(Told::recognize(graph, n)) else { return Ok(None) };
     let shape = |v: ValueId| graph.value(v).ty.shape().map(<[Dim]>::to_vec);
     let Some((from, to)) = shape(told.x).zip(shape(y)) else { return Ok(None) };
     let Some([of_x, of_result]) = told.raised.orders(told.form, &from, &to) else { return Ok(None) };
