@@ -37,7 +37,7 @@ CHEAP_BYTES = 64 << 20
 DIED = "died"
 # Where relayout refuses what ONNX Runtime lets pass: names that are no UTF-8, which protobuf forbids, fields of another wire
 # type than theirs, which protobuf takes for unknown ones, tensors in segments, and a perm that does not name every axis.
-STRICTER = ["the text is not UTF-8", "the schema has it as", "it is stored in segments", "is no permutation of"]
+STRICTER = ["the text is not UTF-8", "the schema has it as", "it is stored in segments", "is not a permutation of"]
 ERROR_LINE = re.compile(r"^(?:[\w.-]+: )?error\b[^\n]*:")
 
 

@@ -31,7 +31,7 @@ pub(super) fn check(graph: &BundleGraph, facts: &Facts<'_>) -> Result<(), Fault>
     checker.scope(&graph.scope, &Place::Main, None).map_err(in_graph)?;
     let unread = facts.weights.names().into_iter().find(|name| !checker.constants.contains(name.as_str()));
     if let Some(name) = unread {
-        return Err((WEIGHTS.to_owned(), format!("it has `{name}`, which is no constant of the graph")));
+        return Err((WEIGHTS.to_owned(), format!("it has `{name}`, which is not a constant of the graph")));
     }
     for id in &checker.kernels {
         kernel(facts, id)?;
@@ -66,7 +66,7 @@ fn kernel(facts: &Facts<'_>, id: &str) -> Result<(), Fault> {
     };
     let text = read(&source)?;
     let said: Launch =
-        serde_json::from_str(&read(&launch)?).map_err(|e| (launch.clone(), format!("it is no launch: {e}")))?;
+        serde_json::from_str(&read(&launch)?).map_err(|e| (launch.clone(), format!("it is not a launch: {e}")))?;
     if format!("{KERNELS}/{}", said.source) != source {
         return Err((launch, format!("it names the source `{}` in place of `{id}.cu`", said.source)));
     }
@@ -195,7 +195,7 @@ impl<'b> Checker<'b> {
             return Err("it has a kernel, and a reason why it has none".to_owned());
         }
         if id.is_empty() || !id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')) {
-            return Err(format!("`{id}` is no name of a kernel"));
+            return Err(format!("`{id}` is not a name of a kernel"));
         }
         self.kernels.insert(id);
         Ok(())
@@ -236,7 +236,7 @@ fn listed(scope: &Scope) -> Result<(), String> {
 fn value(value: &BundleValue) -> Result<(), String> {
     let dims = |extents: &Option<Vec<Extent>>| -> Result<Option<Vec<Dim>>, String> {
         let Some(extents) = extents else { return Ok(None) };
-        let dim = |extent: &Extent| extent.dim().ok_or_else(|| format!("{extent:?} is no extent"));
+        let dim = |extent: &Extent| extent.dim().ok_or_else(|| format!("{extent:?} is not an extent"));
         extents.iter().map(dim).collect::<Result<_, _>>().map(Some)
     };
     let (stored, logical) = (dims(&value.shape)?, dims(&value.logical)?);
@@ -267,7 +267,7 @@ fn value(value: &BundleValue) -> Result<(), String> {
 fn check_tensor(tensor: &BundleTensor) -> Result<(), String> {
     let elems = tensor.shape.iter().try_fold(1_u64, |n, &extent| n.checked_mul(u64::try_from(extent).ok()?));
     let wanted = elems.and_then(|elems| tensor.dtype.bytes(elems));
-    let wanted = wanted.ok_or_else(|| format!("{} {:?} is no tensor of a bundle", tensor.dtype, tensor.shape))?;
-    let found = STANDARD.decode(&tensor.data).map_err(|e| format!("its data is no base64: {e}"))?.len() as u64;
+    let wanted = wanted.ok_or_else(|| format!("{} {:?} is not a tensor of a bundle", tensor.dtype, tensor.shape))?;
+    let found = STANDARD.decode(&tensor.data).map_err(|e| format!("its data is not base64: {e}"))?.len() as u64;
     if found == wanted { Ok(()) } else { Err(format!("it has {found} bytes, and its shape asks for {wanted}")) }
 }

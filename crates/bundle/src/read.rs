@@ -88,8 +88,9 @@ pub(super) fn manifest_of(dir: &Path) -> Result<BundleManifest, BundleError> {
         return Err(BundleError::Broken { path: dir.to_owned(), why: why.to_owned() });
     }
     if fs::symlink_metadata(dir.join(MANIFEST)).is_err() {
-        let why =
-            format!("the folder has no `{MANIFEST}`, so it is no bundle; `relayout optimize --emit bundle` writes one");
+        let why = format!(
+            "the folder has no `{MANIFEST}`, so it is not a bundle; `relayout optimize --emit bundle` writes one"
+        );
         return Err(BundleError::Broken { path: dir.to_owned(), why });
     }
     json(&Inside::new(dir), MANIFEST)
@@ -106,7 +107,7 @@ fn json<T: DeserializeOwned>(folder: &Inside, file: &str) -> Result<T, BundleErr
     let dir = folder.dir();
     let bytes = folder.read(file).map_err(|e| broken(dir, file, format!("cannot read it: {e}")))?;
     let damaged = |e: serde_json::Error| {
-        let what = if e.is_eof() { "it is cut off, copy it again" } else { "it is no such file of a bundle" };
+        let what = if e.is_eof() { "it is cut off, copy it again" } else { "it is not a file that a bundle has" };
         broken(dir, file, format!("{what}: {e}"))
     };
     let Versioned { schema } = serde_json::from_slice(&bytes).map_err(damaged)?;
@@ -121,7 +122,7 @@ fn json<T: DeserializeOwned>(folder: &Inside, file: &str) -> Result<T, BundleErr
 fn check_files(folder: &Inside, manifest: &BundleManifest) -> Result<(), BundleError> {
     let dir = folder.dir();
     if let Some(entry) = manifest.files.iter().find(|entry| !is_inside(&entry.path)) {
-        return Err(broken(dir, MANIFEST, format!("it lists `{}`, which is no path in the folder", entry.path)));
+        return Err(broken(dir, MANIFEST, format!("it lists `{}`, which is not a path in the folder", entry.path)));
     }
     let unordered = manifest.files.windows(2).find(|pair| matches!(pair, [a, b] if a.path >= b.path));
     if let Some([_, entry]) = unordered {

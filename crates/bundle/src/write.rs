@@ -42,10 +42,10 @@ pub fn bundle_place(dir: &Path) -> Result<Place, PlaceError> {
         let other = "name another folder";
         let Ok(manifest) = manifest_of(path) else {
             let first = names.first().map_or("", String::as_str);
-            return Err(format!("the folder is not empty (it has `{first}`), and it is no bundle; {other}"));
+            return Err(format!("the folder is not empty (it has `{first}`), and it is not a bundle; {other}"));
         };
         match unlisted(path, &manifest).map_err(|e| e.to_string())? {
-            Some(foreign) => Err(format!("it has `{foreign}`, which is no part of the bundle there; {other}")),
+            Some(foreign) => Err(format!("it has `{foreign}`, which is not a part of the bundle there; {other}")),
             None => Ok(()),
         }
     })

@@ -482,7 +482,7 @@ fn graphs_that_do_not_hold_together_are_named() {
                 node["inputs"].as_array_mut().expect("a list").retain(|name| *name != extra["name"]);
             }
         }),
-        &["weights.safetensors", "which is no constant of the graph"],
+        &["weights.safetensors", "which is not a constant of the graph"],
     );
 }
 

@@ -128,7 +128,7 @@ impl Cache {
         // What a crash of the system leaves may be empty, or zeros.
         if bytes.iter().find(|&&byte| byte != 0).is_some_and(|&first| first != b'{') {
             return Err(CalibrateError::Cache {
-                why: format!("{} is no file with times of kernels; name another one", path.display()),
+                why: format!("{} is not a file with times of kernels; name another one", path.display()),
             });
         }
         match serde_json::from_slice::<File>(&bytes) {

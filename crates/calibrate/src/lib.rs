@@ -75,7 +75,7 @@ pub enum CalibrateError {
         why: String,
     },
     /// What was measured is no table.
-    #[error("what was measured is no table: {why}; try again on a machine with less load")]
+    #[error("what was measured is not a table: {why}; try again on a machine with less load")]
     Table {
         /// What is wrong.
         why: String,

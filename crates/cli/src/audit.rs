@@ -121,5 +121,5 @@ pub(crate) fn check_certificate(a: &args::CheckCertificate) -> Result<(), Failur
 fn read(path: &Path) -> Result<CertificateFile, Failure> {
     let name = path.display();
     let text = relayout::fsio::read_text(path).map_err(Failure::model)?;
-    serde_json::from_str(&text).map_err(|e| Failure::model(format!("{name} is no certificate: {e}")))
+    serde_json::from_str(&text).map_err(|e| Failure::model(format!("{name} is not a certificate: {e}")))
 }

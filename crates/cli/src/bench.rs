@@ -96,6 +96,6 @@ fn elem_bytes(a: &args::BenchPermute) -> Result<Option<usize>, Failure> {
         Some(bits) => {
             Err(Failure::usage(format!("`{name}` has {bits} bits; time elements of whole bytes, such as u8")))
         }
-        None => Err(Failure::usage(format!("`{name}` is no element type with a size; say f32, f16, i8, ..."))),
+        None => Err(Failure::usage(format!("`{name}` is not an element type with a size; say f32, f16, i8, ..."))),
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
         ("--device", a.device != "cuda", gpu),
     ];
     if let Some((option, ..)) = wrong.iter().find(|(_, given, fits)| *given && !fits) {
-        return Err(Failure::usage(format!("{option} is no option for target `{}`", a.target)));
+        return Err(Failure::usage(format!("{option} is not an option for target `{}`", a.target)));
     }
     if gpu {
         if !is_stdout(&a.out) {

@@ -225,7 +225,8 @@ fn by_pattern(pattern: &Path) -> Result<Vec<ModelPath>, Failure> {
     let text = pattern.to_string_lossy();
     let base: PathBuf = pattern.components().take_while(|part| !is_pattern(Path::new(part.as_os_str()))).collect();
     let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::default() };
-    let paths = glob::glob_with(&text, options).map_err(|e| Failure::usage(format!("`{text}` is no pattern: {e}")))?;
+    let paths =
+        glob::glob_with(&text, options).map_err(|e| Failure::usage(format!("`{text}` is not a pattern: {e}")))?;
     let mut found = Vec::new();
     for path in paths {
         let path = path.map_err(Failure::model)?;

@@ -87,7 +87,7 @@ fn read(a: &args::Solve) -> Result<Given, Failure> {
 fn check(problem: &Problem, path: &Path) -> Result<(), Failure> {
     let text = read_text(path).map_err(Failure::model)?;
     let certificate: Certificate = serde_json::from_str(&text)
-        .map_err(|e| Failure::model(format!("{} is no certificate: {e}", path.display())))?;
+        .map_err(|e| Failure::model(format!("{} is not a certificate: {e}", path.display())))?;
     let checked = certificate.check(problem).map_err(|e| Failure::Check(e.to_string()))?;
     let verdict = verdict(checked.cost, checked.bound, checked.is_optimal());
     if json() {

@@ -8,7 +8,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum Error {
     /// `perm` must name each axis of the shape exactly once.
-    #[error("{perm:?} is no permutation of the {rank} axes of the shape; name each of 0..{rank} once")]
+    #[error("{perm:?} is not a permutation of the {rank} axes of the shape; name each of 0..{rank} once")]
     NotAPermutation {
         /// What was given.
         perm: Vec<usize>,

@@ -218,7 +218,7 @@ impl Unary {
     /// # Errors
     /// If it is none of these elements.
     pub fn apply(self, x: &Numbers) -> Result<Numbers, String> {
-        let none = || format!("{self:?} is no op of these elements");
+        let none = || format!("{self:?} is not an op of these elements");
         Ok(match x {
             Numbers::F32(v) => {
                 let f: fn(f32) -> f32 = match self {

@@ -76,5 +76,5 @@ pub fn width(dtype: DType) -> Result<usize, String> {
 
 /// Extents as sizes.
 fn extents(dims: &[i64]) -> Result<Vec<usize>, String> {
-    dims.iter().map(|&d| usize::try_from(d).map_err(|_| format!("{d} is no extent"))).collect()
+    dims.iter().map(|&d| usize::try_from(d).map_err(|_| format!("{d} is not an extent"))).collect()
 }

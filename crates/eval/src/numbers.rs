@@ -47,7 +47,7 @@ impl Numbers {
 pub fn decode(dtype: DType, bytes: &[u8]) -> Result<Numbers, String> {
     let width = width(dtype)?;
     if !bytes.len().is_multiple_of(width) {
-        return Err(format!("{} bytes are no whole {dtype} elements", bytes.len()));
+        return Err(format!("{} bytes are not whole {dtype} elements", bytes.len()));
     }
     let each = bytes.chunks_exact(width);
     // The chunks are as long as the arrays, so that nothing is padded here.
@@ -92,7 +92,7 @@ pub fn encode(numbers: &Numbers, dtype: DType) -> Result<Vec<u8>, String> {
             let width = width(dtype)?;
             v.iter().flat_map(|i| i.to_le_bytes().into_iter().take(width)).collect()
         }
-        _ => return Err(format!("these are no {dtype} elements")),
+        _ => return Err(format!("these are not {dtype} elements")),
     })
 }
 

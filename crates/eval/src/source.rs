@@ -110,7 +110,7 @@ impl ConstSource for Scaled {
         let (mut factor, mut left) = (1.0, 0);
         // A block at a time, so that what is held besides the result stays small.
         for block in weights.chunks(BLOCK * width) {
-            let mut numbers = decode(dtype, block)?.floats().ok_or("the weights are no floats")?;
+            let mut numbers = decode(dtype, block)?.floats().ok_or("the weights are not floats")?;
             for w in &mut numbers {
                 while left == 0 {
                     let (channel, run) = runs.next().ok_or("there are more weights than channels")?;
@@ -275,7 +275,7 @@ impl ConstSource for Tapped {
 
 /// A number of at least 1.
 fn count(n: i64) -> Result<usize, String> {
-    usize::try_from(n).ok().filter(|n| *n > 0).ok_or_else(|| format!("{n} is no number of groups"))
+    usize::try_from(n).ok().filter(|n| *n > 0).ok_or_else(|| format!("{n} is not a number of groups"))
 }
 
 /// Elements that are widened at a time.

@@ -308,7 +308,7 @@ fn dequantize(operands: &[Tensor], axis: usize, dtype: DType) -> Result<Vec<u8>,
         }
         decode(t.dtype, &pick(&t.bytes, t.width()?, &x.dims, 0, &read)?)
     };
-    let Numbers::F32(scales) = along(scale)? else { return Err("the scales are no floats".to_owned()) };
+    let Numbers::F32(scales) = along(scale)? else { return Err("the scales are not floats".to_owned()) };
     let zeros = match rest.first() {
         Some(zero) => along(zero)?,
         None => Numbers::Int(vec![0; x_numbers.len()]),

@@ -52,7 +52,7 @@ pub enum BuildError {
         why: String,
     },
     /// An operand or output that is no value of the graph.
-    #[error("{place} is no value of this graph; take one that was added to it")]
+    #[error("{place} is not a value of this graph; take one that was added to it")]
     NoValue {
         /// Where it is read.
         place: String,

@@ -28,7 +28,7 @@ pub(super) fn compact_words(text: &str) -> Result<Vec<Word>, LayoutError> {
             break;
         };
         if !letter.is_ascii_alphabetic() {
-            return Err(error(text, format!("`{letter}` is no axis; write letters, and blocks as in NCHW16c")));
+            return Err(error(text, format!("`{letter}` is not an axis; write letters, and blocks as in NCHW16c")));
         }
         tokens.push((letter.to_ascii_uppercase().to_string(), block));
         rest = &after[letter.len_utf8()..];

@@ -106,7 +106,7 @@ pub enum LayoutError {
         bits: u32,
     },
     /// A stride that is no whole number of bytes.
-    #[error("a stride of {stride_bits} bits is no whole number of bytes; ask for strides in bits")]
+    #[error("a stride of {stride_bits} bits is not a whole number of bytes; ask for strides in bits")]
     SubByteStride {
         /// The stride.
         stride_bits: u64,

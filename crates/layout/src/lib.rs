@@ -329,7 +329,7 @@ fn normal_segments(axis: u8, segments: Vec<Segment>, block: u64) -> Result<Optio
         return refuse("has more than 4096 segments");
     }
     if !slots.is_multiple_of(block) {
-        return refuse("has slots that are no multiple of the axis' block");
+        return refuse("has slots that are not a multiple of the axis' block");
     }
     Ok(match normal.as_slice() {
         [] => None,

@@ -148,7 +148,7 @@ fn modes(whole: &str, text: &str) -> Result<Vec<Vec<u64>>, LayoutError> {
                 }
                 length
             }
-            _ => return Err(error(whole, format!("has `{first}`, which is no part of a shape"))),
+            _ => return Err(error(whole, format!("has `{first}`, which is not a part of a shape"))),
         };
         rest = &rest[taken..];
     }

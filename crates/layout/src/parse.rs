@@ -61,7 +61,7 @@ fn layout_of(text: &str, words: &[Word], names: Option<&LayoutNames>) -> Result<
     let mut maps = Vec::new();
     for word in words {
         let axis = names.find(&word.name, rank).and_then(|axis| u8::try_from(axis).ok());
-        let axis = axis.ok_or_else(|| error(text, format!("`{}` is no axis here", word.name)))?;
+        let axis = axis.ok_or_else(|| error(text, format!("`{}` is not an axis here", word.name)))?;
         factors.push(Factor { axis, div: word.div, modulo: word.modulo });
         if !word.segments.is_empty() {
             maps.push((axis, word.segments.clone()));
@@ -78,7 +78,7 @@ fn general_word(text: &str, token: &str) -> Result<Word, LayoutError> {
     let wrong = || {
         error(
             text,
-            format!("`{token}` is no factor; write a letter, then `[len:slots,..]`, `/div` and `%modulo` as needed"),
+            format!("`{token}` is not a factor; write a letter, then `[len:slots,..]`, `/div` and `%modulo` as needed"),
         )
     };
     let end = token.find(['[', '/', '%']).unwrap_or(token.len());

@@ -203,7 +203,9 @@ fn not_a_model(file: &str, source: &[u8], malformed: Malformed) -> Error {
         Fault::Varint => "a number is longer than 64 bits".to_owned(),
         Fault::Key => "this does not begin with a field of any message".to_owned(),
         Fault::WireType { found, expected } => format!("the field is {found}, the schema has it as {expected}"),
-        Fault::Packed { length, element } => format!("{length} bytes are no whole number of {element}-byte elements"),
+        Fault::Packed { length, element } => {
+            format!("{length} bytes are not a whole number of {element}-byte elements")
+        }
         Fault::Utf8 => "the text is not UTF-8".to_owned(),
         Fault::Group => "a group is not closed, or closed without being open".to_owned(),
     };

@@ -191,7 +191,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 /// Made-up inputs; an axis that is open has one place.
 fn inputs(outlets: &[Outlet]) -> Result<Vec<(String, DynValue)>, Box<dyn Error>> {
     let one = |outlet: &Outlet| -> Result<(String, DynValue), Box<dyn Error>> {
-        let ValueType::Tensor { ty, shape, .. } = outlet.dtype() else { return Err("an input is no tensor".into()) };
+        let ValueType::Tensor { ty, shape, .. } = outlet.dtype() else { return Err("an input is not a tensor".into()) };
         let shape: Vec<i64> = shape.iter().map(|&extent| extent.max(1)).collect();
         let length = usize::try_from(shape.iter().product::<i64>())?;
         let number = |i: usize| ((i * 37 % 101) as f32 - 50.0) / 64.0;

@@ -16,7 +16,7 @@ pub(crate) enum Refusal {
     NotAPermutation { perm: Vec<i64> },
     #[error("attribute `{attribute}`: {source}")]
     Layout { attribute: &'static str, source: LayoutError },
-    #[error("attribute `{attribute}` is no UTF-8 text")]
+    #[error("attribute `{attribute}` is not UTF-8 text")]
     NotText { attribute: &'static str },
     #[error("`from` has {from} axes and `to` has {to}: both lay out the same axes")]
     Ranks { from: usize, to: usize },
@@ -32,7 +32,7 @@ pub(crate) enum Refusal {
     Shape(LayoutError),
     #[error("elements of type {0} are not supported: 8, 16, 32, 64 or 128 bits are")]
     Element(String),
-    #[error("the input is no dense tensor")]
+    #[error("the input is not a dense tensor")]
     NotATensor,
     #[error(transparent)]
     Plan(#[from] relayout_codegen::Error),

@@ -159,7 +159,7 @@ impl IoRecord {
 #[non_exhaustive]
 pub enum IoError {
     /// The text is not `NAME:FROM->TO`.
-    #[error("`{text}` is no layout of an input or output: {why}")]
+    #[error("`{text}` is not a layout of an input or output: {why}")]
     Malformed {
         /// The text.
         text: String,
@@ -287,7 +287,7 @@ impl IoRecord {
         let stored = self.layout()?;
         let order = stored.as_permutation().filter(|order| order.len() == layout.rank());
         let order =
-            order.ok_or_else(|| metadata(format!("`{}` is no order of the axes of `{}`", self.to, self.name)))?;
+            order.ok_or_else(|| metadata(format!("`{}` is not an order of the axes of `{}`", self.to, self.name)))?;
         let factors = layout.factors().iter().filter_map(|f| {
             let axis = order.get(usize::from(f.axis)).and_then(|&axis| u8::try_from(axis).ok())?;
             Some(Factor { axis, ..*f })
@@ -332,7 +332,7 @@ fn find(graph: &Graph, end: End, name: &str) -> Result<ValueId, IoError> {
 fn movable(graph: &Graph, end: End, v: ValueId) -> Result<(), String> {
     let value = graph.value(v);
     if value.ty.as_tensor().is_none() {
-        return Err(format!("is no tensor but {}; only tensors have layouts", value.ty));
+        return Err(format!("is not a tensor but {}; only tensors have layouts", value.ty));
     }
     let op = &graph.node(value.producer().0).op;
     if matches!(op, Op::Input { default: Some(_) }) && end == End::Input {
@@ -359,7 +359,7 @@ fn fitting(graph: &Graph, target: &dyn Target, end: End, v: ValueId, wish: &IoLa
         let whole = extent.as_const().and_then(|n| u64::try_from(n).ok()).is_some_and(|n| n.is_multiple_of(block));
         if layout.slot_map(axis).is_some() || (block > 1 && !whole) {
             return Err(format!(
-                "is {}: axis {axis} is no whole number of blocks of {block}, and padding can't be fed",
+                "is {}: axis {axis} is not a whole number of blocks of {block}, and padding can't be fed",
                 value.ty
             ));
         }

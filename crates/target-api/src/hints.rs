@@ -65,13 +65,13 @@ impl FromStr for Size {
         let Some((low, high)) = text.split_once("..") else {
             let n = number(text)?;
             return if n < 1 {
-                Err(format!("`{n}` is no size of a dim, which is at least 1"))
+                Err(format!("`{n}` is not a size of a dim: expected a positive integer"))
             } else {
                 Ok(Size::of(n))
             };
         };
         let (low, high) = (number(low)?, number(high)?);
-        Size::range(low, high).ok_or_else(|| format!("`{text}` is no range of sizes"))
+        Size::range(low, high).ok_or_else(|| format!("`{text}` is not a range of sizes"))
     }
 }
 

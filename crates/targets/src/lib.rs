@@ -97,7 +97,9 @@ pub fn parse(name: &str, text: &str) -> Result<Box<dyn Target>, TargetError> {
     let head: Head = toml::from_str(text).map_err(|e| malformed(e.to_string()))?;
     match head.dialect.as_deref() {
         Some("relayout") => Ok(Box::new(FunctionTarget::parse(name, text)?)),
-        Some("ort-cpu") => Err(malformed("dialect `ort-cpu` is no matter of data; use `--target ort-cpu`".to_owned())),
+        Some("ort-cpu") => {
+            Err(malformed("dialect `ort-cpu` is not described by data; use `--target ort-cpu`".to_owned()))
+        }
         _ => Ok(Box::new(DataTarget::parse(name, text)?)),
     }
 }

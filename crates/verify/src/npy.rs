@@ -27,7 +27,7 @@ impl Header {
         let mut start = [0; 8];
         from.read_exact(&mut start).map_err(failed)?;
         if !start.starts_with(b"\x93NUMPY") {
-            return Err("it is no array of numpy".to_owned());
+            return Err("it is not an array of numpy".to_owned());
         }
         // Version 1 has a length of two bytes, later ones of four.
         let wide = start[6] > 1;

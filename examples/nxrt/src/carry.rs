@@ -147,7 +147,7 @@ impl<'a> Carrier<'a> {
         shape: Shape,
     ) -> Result<ValueId, Refused> {
         let perm =
-            between(from, to).ok_or_else(|| Refused::new(reader, format!("{from} to {to} is no order of axes")))?;
+            between(from, to).ok_or_else(|| Refused::new(reader, format!("{from} to {to} is not an order of axes")))?;
         let result = self.made(tensor, shape);
         let mut node = Node::new(NodeId(0), "Transpose", vec![Some(tensor)], vec![result]);
         node.attributes.insert("perm".to_owned(), Attribute::Ints(perm));
@@ -165,7 +165,7 @@ impl<'a> Carrier<'a> {
 
     /// A constant in another order: its bytes are moved now.
     fn repacked(&mut self, reader: &Node, id: ValueId, layout: &Layout, extents: &[i64]) -> Result<ValueId, Refused> {
-        let no_order = || Refused::new(reader, format!("{layout} is no order of axes"));
+        let no_order = || Refused::new(reader, format!("{layout} is not an order of axes"));
         let order = layout.as_permutation().ok_or_else(no_order)?;
         let shape: Vec<usize> = extents.iter().map(|n| usize::try_from(*n).unwrap_or(0)).collect();
         let kind = self.old.value(id).dtype;
@@ -311,7 +311,7 @@ impl<'a> Carrier<'a> {
 
     /// A move: other extents first if the operand is a view of something else.
     fn moved(&mut self, node: &Node, tensor: ValueId, from: &Layout, to: &Layout) -> Result<(), Refused> {
-        let no_order = || Refused::new(node, format!("{from} to {to} is no order of axes"));
+        let no_order = || Refused::new(node, format!("{from} to {to} is not an order of axes"));
         let perm = between(from, to).ok_or_else(no_order)?;
         let (_, stored) = self.planned.get(&node.outputs[0].0).copied().ok_or_else(no_order)?;
         // What lies at place `i` of the result lies at place `perm[i]` before the move.

@@ -231,5 +231,5 @@ impl Carrier<'_> {
 }
 
 fn order_of(layout: &Layout) -> TractResult<Order> {
-    layout.as_permutation().with_context(|| format!("{layout} is no order of axes"))
+    layout.as_permutation().with_context(|| format!("{layout} is not an order of axes"))
 }

@@ -218,13 +218,13 @@ pub(crate) enum Mode {
 pub(crate) struct List(pub(crate) Vec<usize>);
 
 fn list(text: &str) -> Result<List, String> {
-    let number = |part: &str| part.trim().parse().map_err(|_| format!("`{part}` is no number of at least 0"));
+    let number = |part: &str| part.trim().parse().map_err(|_| format!("`{part}` is not a non-negative integer"));
     text.split(',').filter(|part| !part.is_empty()).map(number).collect::<Result<_, _>>().map(List)
 }
 
 fn bytes(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) | Err(_) => Err(format!("`{text}` is no number of bytes; say 1, 2, 4, ...")),
+        Ok(0) | Err(_) => Err(format!("`{text}` is not a number of bytes; say 1, 2, 4, ...")),
         Ok(bytes) => Ok(bytes),
     }
 }

@@ -248,7 +248,7 @@ fn io(text: &str) -> Result<IoLayout, String> {
 fn percent(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(percent) if percent >= 0.0 => Ok(percent),
-        _ => Err(format!("`{text}` is no number of at least 0")),
+        _ => Err(format!("`{text}` is not a non-negative integer")),
     }
 }
 

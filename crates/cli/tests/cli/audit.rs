@@ -138,7 +138,7 @@ fn a_certificate_that_was_tampered_with_is_refused() {
     check("a cost too low", &|c| c["cost"] = (cost - 1).into(), 3, "claims a cost");
     check("another assignment", &|c| c["assignment"] = Value::Array(Vec::new()), 3, "more than can be paid");
     check("no proofs", &|c| c["parts"] = Value::Array(Vec::new()), 3, "0 proofs");
-    check("a field left out", &|c| drop(c.as_object_mut().unwrap().remove("parts")), 1, "is no certificate");
+    check("a field left out", &|c| drop(c.as_object_mut().unwrap().remove("parts")), 1, "is not a certificate");
     fs::write(&path, "{}").unwrap();
     relayout(["check-certificate", str(&model("conv")), "--certificate", str(&path)]).refused(1);
     relayout(["check-certificate", str(&model("conv")), "--certificate", "/nowhere/c.json"]).refused(1);

@@ -184,7 +184,7 @@ fn what_several_models_cannot_have_is_refused_before_anything_is_written() {
         (&["models", "-o", "out", "--print-after", "solve"], 2, "--print-after is for one model"),
         (&["models/relu.onnx", "models/.hidden/relu.onnx", "-o", "out"], 2, "would both be written to out/relu.onnx"),
         (&["models/*.pb", "-o", "out"], 1, "no .onnx file matches `models/*.pb`"),
-        (&["models/[.onnx", "-o", "out"], 2, "is no pattern"),
+        (&["models/[.onnx", "-o", "out"], 2, "is not a pattern"),
         (&["empty", "-o", "out"], 1, "the directory has no .onnx file"),
         (&["models", "-o", "out", "--jobs", "0"], 2, "--jobs"),
     ] {

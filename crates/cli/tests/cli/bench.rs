@@ -48,12 +48,12 @@ fn a_harness_gets_one_line_with_a_time_for_each_run() {
 #[test]
 fn what_can_not_be_timed_is_refused() {
     for (args, cause) in [
-        ("--shape 2,3 --perm 0,0", "[0, 0] is no permutation of the 2 axes"),
+        ("--shape 2,3 --perm 0,0", "[0, 0] is not a permutation of the 2 axes"),
         ("--shape 2,3", "--perm"),
-        ("--shape 2,x --perm 1,0", "`x` is no number"),
+        ("--shape 2,x --perm 1,0", "`x` is not a non-negative integer"),
         ("--shape 2,3 --perm 1,0 --dtype i4", "4 bits"),
         ("--shape 2,3 --perm 1,0 --dtype str", "no element type with a size"),
-        ("--shape 2,3 --perm 1,0 --elem 0", "`0` is no number of bytes"),
+        ("--shape 2,3 --perm 1,0 --elem 0", "`0` is not a number of bytes"),
         ("--shape 2,3 --perm 1,0 --hot --cold", "--cold"),
         ("--shape 2,3 --perm 1,0 --reps 3", "say --hot or --cold"),
         ("--shape 2,3 --perm 1,0 --hot --pairs 99999999999", "do not fit"),

@@ -65,13 +65,13 @@ fn a_bundle_is_replaced_whole_and_anything_else_stays() {
     fs::write(out.join("thesis.txt"), "mine").expect("a file");
     let before = fs::read(out.join("graph.json")).expect("a file");
     let run = relayout(emit(&model("moves"), "onnx", &out));
-    assert!(run.refused(1).contains("it has `thesis.txt`, which is no part of the bundle there"), "{run:?}");
+    assert!(run.refused(1).contains("it has `thesis.txt`, which is not a part of the bundle there"), "{run:?}");
     assert_eq!(fs::read(out.join("graph.json")).expect("a file"), before);
     let other = dir.path().join("other");
     fs::create_dir(&other).expect("a folder");
     fs::write(other.join("notes.md"), "mine").expect("a file");
     let run = relayout(emit(&model("moves"), "onnx", &other));
-    assert!(run.refused(1).contains("it has `notes.md`), and it is no bundle"), "{run:?}");
+    assert!(run.refused(1).contains("it has `notes.md`), and it is not a bundle"), "{run:?}");
     assert_eq!(listing(dir.path()), ["b", "other"], "no unfinished folder is left");
 }
 

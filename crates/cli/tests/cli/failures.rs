@@ -26,9 +26,9 @@ fn refused(input: &Path) -> String {
 fn a_broken_model_is_refused_in_one_line_that_names_the_cause() {
     for (name, cause) in [
         ("bad_cycle", "cycle through or before node 1 (Add -> `b`)"),
-        ("bad_operator", "`Reluu` is no operator of the ONNX standard"),
+        ("bad_operator", "`Reluu` is not an operator of the ONNX standard"),
         ("bad_attribute", "no attribute `colour`"),
-        ("bad_perm", "`perm` [0, 1, 1, 2] is no permutation"),
+        ("bad_perm", "`perm` [0, 1, 1, 2] is not a permutation"),
         ("bad_input", "reads `nowhere`, which nothing defines"),
         ("bad_domain", "domain `nobody.imported`"),
         ("bad_recursion", "function `Block` calls itself"),
@@ -134,7 +134,7 @@ fn a_wrong_call_ends_with_2_and_says_what_is_wrong() {
         (&["optimize", relu, "-o", "-", "--report", "-"], "stdout"),
         (&["optimize", relu, "-o", "-", "--input", "x"], "NAME:FROM->TO"),
         (&["optimize", relu, "-o", "-", "--output", "out.onnx"], "the file to write is `-o FILE`"),
-        (&["optimize", relu, "-o", "-", "--input", "x:NCHW->NHWD"], "`D` is no axis"),
+        (&["optimize", relu, "-o", "-", "--input", "x:NCHW->NHWD"], "`D` is not an axis"),
         (&["optimize", relu, "-o", "-", "--input", "x:NCHW->NHWC", "--input", "x:NCHW->NCHW"], "two layouts"),
         (&["optimize", relu, "-o", "-", "--block", "8"], "--block is an option of target `ort-cpu`, not of `onnx`"),
         (&["optimize", relu, "-o", "-", "--no-guard"], "--no-guard is an option of target `ort-cpu`"),

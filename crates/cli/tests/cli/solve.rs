@@ -39,7 +39,7 @@ fn a_problem_is_solved_proved_and_checked() {
     let refused = relayout(["solve", str(&problem), "--check", str(&proof)]);
     assert!(refused.refused(3).contains("it proves 140"), "{refused:?}");
     fs::write(&proof, "{}").unwrap();
-    assert!(relayout(["solve", str(&problem), "--check", str(&proof)]).refused(1).contains("is no certificate"));
+    assert!(relayout(["solve", str(&problem), "--check", str(&proof)]).refused(1).contains("is not a certificate"));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn what_cannot_be_solved_is_said() {
     let dir = folder(&[]);
     let file = dir.path().join("p.txt");
     let cases: [(&str, &[&str], i32, &str); 5] = [
-        ("relayout-problem 1\nvar v0: x", &[], 1, "line 2: `x` is no cost"),
+        ("relayout-problem 1\nvar v0: x", &[], 1, "line 2: `x` is not a cost"),
         ("relayout-problem 1\nvar v0: inf", &[], 1, "no assignment can be paid"),
         ("p 1 2 1 5\n2\n1 0 4 0", &["--wcsp"], 0, ""),
         ("p 2 2 2 5\n2 2\n1 0 4 0\n1 1 3 0", &["--wcsp"], 1, "no assignment below the file's upper bound 5"),

@@ -115,7 +115,7 @@ fn a_cache_never_takes_the_place_of_another_file() {
     assert!(line.contains("the result and --tune-cache would both be written to"), "{line}");
     fs::write(&notes, "times of trains").unwrap();
     let line = run(&notes).refused(1).to_owned();
-    assert!(line.contains("notes.txt is no file with times of kernels; name another one"), "{line}");
+    assert!(line.contains("notes.txt is not a file with times of kernels; name another one"), "{line}");
     assert_eq!(fs::read_to_string(&notes).unwrap(), "times of trains");
     assert!(fs::read(&model).unwrap() == bytes);
     assert_eq!(listing(dir.path()), ["conv.onnx", "notes.txt"]);

@@ -125,7 +125,7 @@ fn lines_that_get_into_each_others_way_go_by_a_stage() {
     for elem in [1, 2, 4, 8] {
         assert!(staged(2048 / elem, elem, false) && !staged(2048 / elem, elem, true), "lines 2048 B apart");
         assert!(!staged(832 / elem, elem, false) && !staged(832 / elem, elem, true), "lines 832 B apart");
-        assert!(staged(840 / elem, elem, false) && staged(840 / elem, elem, true), "rows that are no whole lines");
+        assert!(staged(840 / elem, elem, false) && staged(840 / elem, elem, true), "rows that are not whole lines");
     }
 }
 

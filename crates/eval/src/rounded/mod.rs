@@ -192,7 +192,7 @@ fn exactly(step: &Step, operands: &[Tensor], dtype: DType, dims: &[usize]) -> Re
         // Its value is told in the type of the model.
         Step::Fill(one) if dtype == DType::F64 => {
             let number = decode(one.dtype, &one.source.bytes()?)?.floats();
-            let number = number.and_then(|n| n.first().copied()).ok_or("the value is no float")?;
+            let number = number.and_then(|n| n.first().copied()).ok_or("the value is not a float")?;
             encode(&Numbers::F64(vec![number; dims.iter().product()]), dtype)
         }
         step => step.run(operands, dtype, dims),

@@ -163,7 +163,7 @@ impl Part {
             Part::Given(constant) => {
                 let (bytes, dims) = (bytes_of(constant)?, self.dims());
                 if Some(bytes.len() as u64) != constant.size_bytes() {
-                    return Err(format!("{} bytes are no {}{dims:?}", bytes.len(), constant.dtype));
+                    return Err(format!("{} bytes are not {}{dims:?}", bytes.len(), constant.dtype));
                 }
                 if !constant.dtype.is_float() {
                     return Ok(Tensor { dtype: constant.dtype, dims, bytes });

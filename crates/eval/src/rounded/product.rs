@@ -130,7 +130,7 @@ fn matrices(a: &Tensor, b: &Tensor) -> Result<Vec<f64>, String> {
     let row = if a.dims.len() == 1 { vec![1, a.dims[0]] } else { a.dims.clone() };
     let column = if b.dims.len() == 1 { vec![b.dims[0], 1] } else { b.dims.clone() };
     let ([batch_a @ .., m, k], [batch_b @ .., depth, n]) = (row.as_slice(), column.as_slice()) else {
-        return Err("a number is no matrix".to_owned());
+        return Err("a number is not a matrix".to_owned());
     };
     if k != depth {
         return Err(format!("{k} columns are not {depth} rows"));
@@ -151,8 +151,8 @@ fn matrices(a: &Tensor, b: &Tensor) -> Result<Vec<f64>, String> {
 }
 
 fn gemm(a: &Tensor, b: &Tensor, turned: [bool; 2], dims: &[usize]) -> Result<Vec<f64>, String> {
-    let (&[rows, columns], &[m, n]) = (a.dims.as_slice(), dims) else { return Err("they are no matrices".to_owned()) };
-    let [width, depth] = [*b.dims.last().ok_or("a number is no matrix")?, if turned[0] { rows } else { columns }];
+    let (&[rows, columns], &[m, n]) = (a.dims.as_slice(), dims) else { return Err("they are not matrices".to_owned()) };
+    let [width, depth] = [*b.dims.last().ok_or("a number is not a matrix")?, if turned[0] { rows } else { columns }];
     let [down, along] = if turned[0] { [1, columns as i64] } else { [columns as i64, 1] };
     let left = Side { numbers: floats(a)?, result: vec![down, 0], summed: vec![along] };
     let [down, along] = if turned[1] { [1, width as i64] } else { [width as i64, 1] };

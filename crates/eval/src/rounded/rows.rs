@@ -222,7 +222,7 @@ impl Turned {
         let order: Vec<usize> = kept.chain(axes.iter().copied()).collect();
         let turned: Vec<usize> = order.iter().filter_map(|&axis| dims.get(axis).copied()).collect();
         if turned.len() != dims.len() {
-            return Err(format!("{axes:?} are no axes of {dims:?}"));
+            return Err(format!("{axes:?} are not axes of {dims:?}"));
         }
         let by: Vec<i64> = order.iter().map(|&axis| own[axis]).collect();
         let numbers = read(x, &turned, &by)?;

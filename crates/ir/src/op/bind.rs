@@ -157,7 +157,7 @@ fn lists_are_lists(graph: &Graph, node: &Node, case: &Case) -> Result<(), String
         let (Renumber::PerAxisInput(slot, _) | Renumber::TrailingInput(slot)) = *what else { continue };
         let rank = node.operand(slot).and_then(|v| graph.value(v).ty.rank());
         if let Some(rank) = rank.filter(|rank| *rank != 1) {
-            return Err(format!("operand {slot} has rank {rank} and is no list"));
+            return Err(format!("operand {slot} has rank {rank} and is not a list"));
         }
     }
     Ok(())

@@ -152,7 +152,7 @@ fn item(token: &str) -> Result<Item<'_>, String> {
     } else {
         (token, None)
     };
-    let bad = || format!("`{token}` is no axis");
+    let bad = || format!("`{token}` is not an axis");
     let letters = |text: &str| !text.is_empty() && text.chars().all(char::is_alphanumeric);
     let place = if let Some(inner) = token.strip_prefix('(').and_then(|t| t.strip_suffix(')')) {
         Place::Digits(inner)

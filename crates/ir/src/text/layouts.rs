@@ -84,7 +84,8 @@ pub(super) fn read_notes(comment: &str, dims: &[i64]) -> Result<Notes, String> {
 }
 
 fn read_repack(text: &str, dims: &[i64]) -> Result<Repack, String> {
-    let wrong = || format!("`stored as {text}` is no order of axes; write `stored as @NHWC` or `stored as [2,3]@ba`");
+    let wrong =
+        || format!("`stored as {text}` is not an order of axes; write `stored as @NHWC` or `stored as [2,3]@ba`");
     let (extents, order) = text.split_once('@').ok_or_else(wrong)?;
     let to = parse(order)?;
     let extents = match extents.strip_prefix('[') {

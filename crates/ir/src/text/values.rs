@@ -110,7 +110,9 @@ fn attr(c: &mut Cursor<'_>) -> Parsed<AttrSlot> {
         let what = angled(c)?;
         return match OTHERS.iter().find(|known| **known == what) {
             Some(known) => Ok(AttrSlot::Here(Attr::Other(known))),
-            None => c.error_at(at, format!("`{what}` is no kind of attribute; known ones are {}", OTHERS.join(", "))),
+            None => {
+                c.error_at(at, format!("`{what}` is not a kind of attribute; known ones are {}", OTHERS.join(", ")))
+            }
         };
     }
     if c.rest().starts_with('[') {

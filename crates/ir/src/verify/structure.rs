@@ -118,7 +118,7 @@ fn sources(scope: &mut Scope<'_>, node: &Node, inputs: &FxHashSet<ValueId>) {
     match (&node.op, result) {
         (Op::Input { .. }, Some(v)) if !inputs.contains(&v) => {
             let fix = "add it with `Graph::add_input`";
-            scope.report(Invariant::Scope, Some(v), "is made by an input node, but is no graph input", fix);
+            scope.report(Invariant::Scope, Some(v), "is made by an input node, but is not a graph input", fix);
         }
         (Op::Outer, _) if scope.contract.is_some() => {
             let fix = "make it an input or a constant";

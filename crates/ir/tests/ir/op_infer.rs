@@ -221,7 +221,7 @@ fn views_compute_the_extents_that_are_left_out() {
         Unsqueeze 13 | | f32[N,4] =[5] | !out of range
         Transpose 13 | perm=[0,2,1] | f32[N,3,4] | f32[N,4,3]
         Transpose 13 | | f32[N,3,4] | f32[4,3,N]
-        Transpose 13 | perm=[0,0,1] | f32[N,3,4] | !is no permutation
+        Transpose 13 | perm=[0,0,1] | f32[N,3,4] | !is not a permutation
         Transpose 13 | perm=[1,0] | f32[*] | f32[?1,?2]
         ",
     );

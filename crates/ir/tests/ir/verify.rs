@@ -494,7 +494,7 @@ fn an_input_node_must_be_a_graph_input() {
     let x = g.by_name("x");
     g.add_single(Node::new(Op::Outer, vec![x]), "odd".to_owned(), ty).unwrap();
     let text = texts(&problems(&g));
-    assert!(text.contains("value `stray` is made by an input node, but is no graph input"), "{text}");
+    assert!(text.contains("value `stray` is made by an input node, but is not a graph input"), "{text}");
     assert!(text.contains("stands for one value"), "{text}");
 }
 

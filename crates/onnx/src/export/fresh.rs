@@ -92,7 +92,7 @@ fn info(graph: &Graph, v: ValueId, named: bool) -> Result<ValueInfoProto, Export
     let value = graph.value(v);
     let Type::Tensor(ty) = &value.ty else {
         let node = graph.node(value.producer().0).describe(graph);
-        return Err(ExportError::Unsayable { node, why: format!("`{}` is no tensor of known type", value.name) });
+        return Err(ExportError::Unsayable { node, why: format!("`{}` is not a tensor of known type", value.name) });
     };
     let dims = |shape: &[_]| shape.iter().map(|d| dimension(d).unwrap_or_default()).collect();
     let shape = ty.shape.as_ref().map(|shape| TensorShapeProto { dim: dims(shape) });

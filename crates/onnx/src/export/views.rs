@@ -43,7 +43,7 @@ impl Exporter {
             let node = out.graph.node(n).describe(out.graph);
             return Err(ExportError::Unsayable {
                 node,
-                why: "it moves between layouts that are no orders of axes".into(),
+                why: "it moves between layouts that are not orders of axes".into(),
             });
         };
         self.write_change(out, n, change, None)

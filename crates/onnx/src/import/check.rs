@@ -24,12 +24,12 @@ pub(super) fn node(node: &NodeProto, opset: i64) -> Vec<String> {
             wrong
         }
         Lookup::Deprecated(since) => {
-            vec![format!("`{op}` is no operator since opset {since}, and the model has {opset}")]
+            vec![format!("`{op}` is not an operator since opset {since}, and the model has {opset}")]
         }
         Lookup::Later(since) => {
             vec![format!("`{op}` is an operator only from opset {since} on, and the model has {opset}")]
         }
-        Lookup::Unknown => vec![format!("`{op}` is no operator of the ONNX standard (opset {opset})")],
+        Lookup::Unknown => vec![format!("`{op}` is not an operator of the ONNX standard (opset {opset})")],
     }
 }
 

@@ -58,7 +58,7 @@ fn of_node(graph: &Graph, id: NodeId, node: &Node) -> Option<String> {
         "Cast" => {
             let to = int("to")?;
             let known = i32::try_from(to).ok().and_then(DType::from_onnx).is_some();
-            (!known).then(|| format!("`to` is {to}, which is no element type"))
+            (!known).then(|| format!("`to` is {to}, which is not an element type"))
         }
         "Add" | "Sub" | "Mul" | "Div" | "Pow" | "And" | "Or" | "Xor" | "Equal" | "Greater" | "Less"
             if node.opset >= 7 =>
@@ -83,7 +83,7 @@ fn permutation(perm: &[i64], rank: usize) -> Option<String> {
                 .and_then(|axis| seen.get_mut(axis))
                 .is_some_and(|seen| !std::mem::replace(seen, true))
         });
-    (!sound).then(|| format!("`perm` {} is no permutation of {rank} axes", listed(perm)))
+    (!sound).then(|| format!("`perm` {} is not a permutation of {rank} axes", listed(perm)))
 }
 
 /// Attributes of windows over all axes but the first two.

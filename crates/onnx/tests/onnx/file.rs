@@ -122,7 +122,7 @@ fn what_is_not_a_model_is_refused_with_a_reason() {
         (
             "floats that are cut",
             &[0x3a, 7, 0x2a, 5, 0x22, 3, 0, 0, 0],
-            "3 bytes are no whole number of 4-byte elements",
+            "3 bytes are not a whole number of 4-byte elements",
         ),
     ];
     for (name, bytes, expected) in cases {

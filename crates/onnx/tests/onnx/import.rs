@@ -124,9 +124,9 @@ fn what_the_standard_does_not_allow_is_refused_with_its_cause() {
     };
     let empty = || graph(vec![], &[]);
     let cases = [
-        (model(vec![node("Reluu", &["x"], &["y"])], 17), "`Reluu` is no operator of the ONNX standard (opset 17)"),
+        (model(vec![node("Reluu", &["x"], &["y"])], 17), "`Reluu` is not an operator of the ONNX standard (opset 17)"),
         (model(vec![node("Gelu", &["x"], &["y"])], 17), "`Gelu` is an operator only from opset 20 on"),
-        (model(vec![node("Upsample", &["x", "x"], &["y"])], 17), "`Upsample` is no operator since opset 10"),
+        (model(vec![node("Upsample", &["x", "x"], &["y"])], 17), "`Upsample` is not an operator since opset 10"),
         (model(vec![node("Relu", &["x", "x"], &["y"])], 17), "has 2 inputs, and the operator takes 1"),
         (model(vec![node("Conv", &["x"], &["y"])], 17), "has 1 inputs, and the operator takes 2 to 3"),
         (model(vec![node("Relu", &[""], &["y"])], 17), "input 0 is left out"),

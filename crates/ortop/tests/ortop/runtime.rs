@@ -322,7 +322,7 @@ fn what_is_wrong_with_a_node_is_said_with_its_name_when_the_model_is_loaded() {
         (1, vec![ints("perm", &[0, 1, 2])], &[2, 3], "the input has 2 dims, but `perm` names 3"),
         (1, vec![int], &[2, 3], "the input has 2 dims, but `perm` names 0"),
         (1, vec![text("from", "NC")], &[2, 3], "`from` is set and `to` is not"),
-        (1, vec![latin, text("to", "NC")], &[2, 3], "attribute `from` is no UTF-8 text"),
+        (1, vec![latin, text("to", "NC")], &[2, 3], "attribute `from` is not UTF-8 text"),
         (1, vec![text("from", "NCHW"), text("to", "NCHW16q")], &[1, 2, 3, 4], "attribute `to`: layout `NCHW16q`"),
         (1, vec![text("from", "NC"), text("to", "CN"), ints("shape", &[3, 3])], &[2, 3], "dim 0 of the input is 2"),
         (8, vec![ints("perm", &[1, 0])], &[2, 3], "elements of type string are not supported"),

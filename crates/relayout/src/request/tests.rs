@@ -118,7 +118,7 @@ fn what_cannot_be_had_is_named() {
         (&[("threads", "-1")], "--threads: `-1` is not a whole number between 0 and 1024"),
         (&[("costs", "c.toml")], "--costs is an option of targets `ort-cpu` and `cuda-tensorcore`, not of `onnx`"),
         (&[("target", "ort-cpu"), ("costs", "none.toml")], "cannot read table of costs `none.toml`: "),
-        (&[("dims", "N=0")], "--dim: N: `0` is no size"),
+        (&[("dims", "N=0")], "--dim: N: `0` is not a size"),
         (&[("dims", "N")], "--dim: N: is not NAME=SIZE"),
         (&[("dims", "N=2..4"), ("fix_sizes", "true")], "--fix-sizes writes numbers, and --dim N is a range"),
         (&[("fix_sizes", "true"), ("proof", "p.json")], "--fix-sizes and --proof exclude each other"),

@@ -180,7 +180,7 @@ fn an_order_that_is_none_whatever_the_rank() {
     for name in BUILTIN {
         let made = optimize(&model, target(name).expect("it is built in").as_ref(), &Options::default());
         let said = made.map(|_| ()).expect_err("it is refused").to_string();
-        assert!(said.contains("`perm` [0, 3, 1, 4] is no permutation of 4 axes"), "{said}");
+        assert!(said.contains("`perm` [0, 3, 1, 4] is not a permutation of 4 axes"), "{said}");
     }
 }
 

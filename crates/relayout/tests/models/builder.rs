@@ -72,7 +72,7 @@ fn what_the_standard_does_not_have_is_refused() {
     let w = b.constant("w", Constant::filled(DType::F32, &[8, 8, 3, 3], 0.5)).unwrap();
     let refused = |made: Result<ValueId, BuildError>| made.unwrap_err().to_string();
     let op = refused(b.op("Rleu", "y", &[x], []));
-    assert_eq!(op, format!("Rleu: `Rleu` is no operator of the ONNX standard (opset {WRITTEN_OPSET})"));
+    assert_eq!(op, format!("Rleu: `Rleu` is not an operator of the ONNX standard (opset {WRITTEN_OPSET})"));
     let attribute = refused(b.op("Conv", "y", &[x, w], [("padding", Attr::Ints(vec![1; 4]))]));
     assert_eq!(attribute, "Conv: the operator has no attribute `padding`");
     let kind = refused(b.op("Conv", "y", &[x, w], [("pads", Attr::Int(1))]));
@@ -140,7 +140,7 @@ fn what_is_refused_leaves_nothing_behind() {
         (perm(&[0, 1]).result("y"), "Transpose -> `y`: "),
         (perm(&[0, 1, 3, 2]).result("x"), "value `x` is defined twice"),
         (NewOp::new("Split").operand(x).result("y").result("y"), "value `y` is defined twice"),
-        (NewOp::new("Add").operand(x).operand(foreign).result("y"), "operand 1 of Add is no value of this graph"),
+        (NewOp::new("Add").operand(x).operand(foreign).result("y"), "operand 1 of Add is not a value of this graph"),
         (NewOp::new("If").operand(x).attr("then_branch", body).result("y"), "attribute `then_branch` is a graph"),
         (NewOp::new("Relu").named("r").operand(x), "Relu `r`: has no result"),
     ];

@@ -183,7 +183,7 @@ fn what_contradicts_itself_where_a_move_is_gone_stays_as_it_was_read() {
     assert_eq!(
         made.report().summary(),
         "unchanged: it contradicts itself, which shows where a move is gone: \
-         Transpose -> `y`: `perm` [0, 2, 3, 1] is no permutation of 5 axes"
+         Transpose -> `y`: `perm` [0, 2, 3, 1] is not a permutation of 5 axes"
     );
     assert!(made.to_bytes().expect("it is written") == before);
 }

@@ -246,8 +246,8 @@ fn what_is_asked_of_an_end_that_cannot_have_it_is_refused_by_name() {
         (&small, input("x:NC->CN"), "input `x` is f32[N,20,4,5], of 4 axes, but `x:NC->CN` speaks of 2"),
         (&small, input("x:NCHW->NHWC").input(io("x:NCHW->CHWN")), "input `x` is given two layouts"),
         (&small, input("through:NC->CN"), "is an input and an output of the model at once"),
-        (&small, input("x:NCHW->NCHW16c"), "axis 1 is no whole number of blocks of 16"),
-        (&small, input("x:NCHW->NCHW4n"), "axis 0 is no whole number of blocks"),
+        (&small, input("x:NCHW->NCHW16c"), "axis 1 is not a whole number of blocks of 16"),
+        (&small, input("x:NCHW->NCHW4n"), "axis 0 is not a whole number of blocks"),
         (&small, input("x:NCHW->NCHW4c"), "can't be moved from NCHW4c to NCHW in the operators of target `onnx`"),
         (&overridable, input(&bad_rank), "has a default in the file"),
     ];
@@ -261,7 +261,7 @@ fn what_is_asked_of_an_end_that_cannot_have_it_is_refused_by_name() {
         ("x:NN->NN", "not one letter for each axis"),
         ("x:->", "not one letter for each axis"),
         ("x:NCHW->NHW", "no axis"),
-        ("x:NCHW->NHWD", "`D` is no axis"),
+        ("x:NCHW->NHWD", "`D` is not an axis"),
         ("x:NC->", "is empty"),
     ] {
         let Err(error) = text.parse::<IoLayout>() else { panic!("{text} reads") };
@@ -288,7 +288,7 @@ fn a_sequence_has_no_layout() {
     let before =
         Net::new(17).input("x", F32, &[2, 3]).node("SequenceConstruct", &["x"], "s").sequence_output("s", F32).bytes();
     let error = attempt(&before, onnx().as_ref(), &Options::default().output(io("s:NC->CN"))).unwrap_err().to_string();
-    assert!(error.contains("output `s` is no tensor"), "{error}");
+    assert!(error.contains("output `s` is not a tensor"), "{error}");
 }
 
 /// Every end of the model reversed, where it has axes to reverse.

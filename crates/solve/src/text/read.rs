@@ -71,7 +71,7 @@ impl Reader {
             ([Word::Plain("var"), Word::Plain(var), Word::Name(name)], Some(list)) => self.var(var, name, list),
             ([Word::Plain("pair"), Word::Plain(a), Word::Plain(b)], Some(list)) => self.pair(a, b, list),
             ([Word::Plain("value"), Word::Name(name), Word::Plain("layouts"), Word::Plain(layouts)], None) => {
-                let layouts = layouts.parse().map_err(|_| format!("`{layouts}` is no number of layouts"))?;
+                let layouts = layouts.parse().map_err(|_| format!("`{layouts}` is not a number of layouts"))?;
                 let name = name.clone();
                 self.open = Some(Open { line: number, name, layouts, from: None, uses: Vec::new(), moves: None });
                 Ok(())
@@ -168,17 +168,17 @@ fn expected(keyword: &str) -> Wrong {
 /// The number of a variable: `v7`.
 fn number_of(word: &str) -> Result<Var, Wrong> {
     let number = word.strip_prefix('v').and_then(|number| number.parse().ok());
-    number.map(Var).ok_or_else(|| format!("`{word}` is no variable; variables are v0, v1 and so on"))
+    number.map(Var).ok_or_else(|| format!("`{word}` is not a variable; variables are v0, v1 and so on"))
 }
 
 fn cost(word: &str) -> Result<Cost, Wrong> {
     let finite = || word.parse().ok().map(Cost::new).filter(|cost| cost.is_finite());
     let cost = if word == "inf" { Some(Cost::INFINITE) } else { finite() };
-    cost.ok_or_else(|| format!("`{word}` is no cost; a cost is a whole number below 2^64 - 1, or inf"))
+    cost.ok_or_else(|| format!("`{word}` is not a cost; a cost is a whole number below 2^64 - 1, or inf"))
 }
 
 fn layout(word: &str) -> Result<u32, Wrong> {
-    word.parse().map_err(|_| format!("`{word}` is no layout; layouts are numbered from 0"))
+    word.parse().map_err(|_| format!("`{word}` is not a layout; layouts are numbered from 0"))
 }
 
 fn want(word: &str) -> Result<Option<u32>, Wrong> {

@@ -113,7 +113,8 @@ impl Data {
 
 impl Features {
     fn read(file: FeaturesFile) -> Result<Features, String> {
-        let parse = |name: &String| name.parse::<DType>().map_err(|_| format!("`dtypes`: `{name}` is no element type"));
+        let parse =
+            |name: &String| name.parse::<DType>().map_err(|_| format!("`dtypes`: `{name}` is not an element type"));
         let dtypes = file.dtypes.iter().map(parse).collect::<Result<_, _>>()?;
         if let Some(rank) = file.ranks.iter().find(|rank| !RANKS.contains(rank)) {
             return Err(format!("`ranks`: features have rank {} to {}, not {rank}", RANKS.start(), RANKS.end()));

@@ -12,7 +12,7 @@ pub fn transpose_perm(node: &Node, rank: usize) -> Result<Vec<usize>, String> {
     let Some(perm) = node.ints("perm") else { return Ok((0..rank).rev().collect()) };
     let axes: Option<Vec<usize>> = perm.iter().map(|&p| normalize_axis(p, rank)).collect();
     axes.filter(|axes| axes.len() == rank && is_permutation(axes))
-        .ok_or_else(|| format!("`perm` {perm:?} is no permutation of {rank} axes"))
+        .ok_or_else(|| format!("`perm` {perm:?} is not a permutation of {rank} axes"))
 }
 
 #[cfg(test)]
