@@ -27,7 +27,7 @@ pub(crate) fn of_parts<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> String 
     hex(digest)
 }
 
-/// Of the bytes of a model and the data that it has in other files.
+/// The digest of a model: of its bytes and of the data that it has in other files.
 pub(crate) fn of_model(model: &[u8], beside: &BTreeMap<String, Bytes>) -> String {
     let mut digest = Sha256::new();
     add(&mut digest, model);

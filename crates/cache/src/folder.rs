@@ -60,7 +60,7 @@ impl ModelCache {
         is_private(&root).ok()?.then_some(Private { root, most_bytes: self.most_bytes })
     }
 
-    /// The same, made where it is not there; why that can't be.
+    /// Opens the folder, which is made if it is not there; or why it can't be made.
     pub(crate) fn open(&self) -> Result<Private, String> {
         let root = self.folder.join(FORMAT);
         let failed = |e: io::Error| format!("nothing is kept, because {} cannot be used: {e}", self.folder.display());

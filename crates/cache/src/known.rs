@@ -33,7 +33,7 @@ pub(crate) fn look_up(cache: &Private, model: &Path) -> Option<String> {
 pub(crate) struct Files(Vec<(PathBuf, Stamp)>);
 
 impl Files {
-    /// Those of a model that was opened from a path; `None` if one of them is gone.
+    /// Looks at the files of a model that was opened from a path; `None` if one of them is gone.
     pub(crate) fn stamped(path: &Path, model: &Model) -> Option<Files> {
         let folder = path.parent()?;
         let beside = model.external_data().into_keys().map(|location| folder.join(location));

@@ -17,12 +17,12 @@ pub(crate) struct Stamp {
     pub(crate) length: u64,
     /// Seconds and nanoseconds of the last change of the bytes.
     modified: (i64, i64),
-    /// The same of the last change of anything, which no program can set back.
+    /// Seconds and nanoseconds of the last change of anything, which no program can set back.
     changed: (i64, i64),
 }
 
 impl Stamp {
-    /// Of the file that a path leads to.
+    /// Reads the stamp of the file that a path leads to.
     pub(crate) fn of(path: &Path) -> io::Result<Stamp> {
         let found = fs::metadata(path)?;
         if found.is_file() { Ok(Stamp::of_file(&found)) } else { Err(io::ErrorKind::InvalidInput.into()) }

@@ -44,7 +44,7 @@ pub struct Compared {
     pub ratio: f64,
     /// The 95 % interval of that median.
     pub ratio_between: [f64; 2],
-    /// The same interval for the model beside itself.
+    /// The 95 % interval of that median when the model is measured beside itself.
     pub control_between: [f64; 2],
     /// Rounds.
     pub pairs: usize,
@@ -71,7 +71,7 @@ impl From<&RunTimes> for Compared {
 pub struct Pair(String);
 
 impl Pair {
-    /// Of the bytes of both files, and of anything else that their times depend on.
+    /// A pair of these bytes; `fed` is anything else that their times depend on.
     pub fn new(model: &[u8], result: &[u8], fed: &str) -> Pair {
         let mut digest = Sha256::new();
         for part in [model, result, fed.as_bytes()] {

@@ -23,7 +23,7 @@ pub struct CaseComparison {
     pub other: &'static str,
     /// The plain kernel and the other way, measured.
     pub measured_ns: [u64; 2],
-    /// The same by the table.
+    /// The plain kernel and the other way, by the table.
     pub predicted_ns: [u64; 2],
 }
 

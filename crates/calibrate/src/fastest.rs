@@ -28,7 +28,7 @@ pub struct Job<'a> {
     pub runtime: &'a Runtime,
     /// The model.
     pub model: &'a Model,
-    /// The same, as the runtime takes it.
+    /// The model as the runtime takes it.
     pub source: ModelSource<'a>,
     /// What is asked of the optimizer.
     pub options: &'a Options,

@@ -69,7 +69,7 @@ fn summary(bundle: &Bundle) -> String {
     )
 }
 
-/// The same for programs.
+/// The bundle as JSON, for programs.
 fn described(bundle: &Bundle) -> serde_json::Value {
     let scope = &bundle.graph.scope;
     serde_json::json!({

@@ -50,7 +50,7 @@ impl StridedCopy {
         Self::between(from, to, elem_bytes)
     }
 
-    /// The same of two storages that are known to be different ones.
+    /// Plans a copy between two storages that are known to be different ones.
     pub(crate) fn between(from: &StorageView, to: &StorageView, elem: usize) -> Result<Self, Error> {
         if elem == 0 {
             return Err(Error::NoElementBytes);

@@ -11,12 +11,12 @@ pub fn permute_nibbles(src: &[u8], dst: &mut [u8], plan: &Plan) -> Result<(), Er
     permute_packed(src, dst, plan, 2)
 }
 
-/// The same of 2-bit elements, four in a byte.
+/// Moves 2-bit elements, four in a byte, from `src` to `dst` as [`permute_nibbles`] does 4-bit ones.
 pub fn permute_crumbs(src: &[u8], dst: &mut [u8], plan: &Plan) -> Result<(), Error> {
     permute_packed(src, dst, plan, 4)
 }
 
-/// The same of elements of which a byte has so many.
+/// Moves elements of which a byte has so many.
 fn permute_packed(src: &[u8], dst: &mut [u8], plan: &Plan, in_byte: usize) -> Result<(), Error> {
     if plan.elem_bytes() != 1 {
         return Err(Error::NotANibblePlan { elem_bytes: plan.elem_bytes() });

@@ -45,7 +45,7 @@ pub enum Class {
         /// Columns of each in the input.
         columns: usize,
     },
-    /// The same with rows or columns of no more than 64 bytes: blocks packed and unpacked, channels of a picture.
+    /// A tile whose rows or columns have no more than 64 bytes: blocks packed and unpacked, channels of a picture.
     TileInner {
         /// The number of matrices.
         batch: usize,

@@ -148,7 +148,7 @@ impl<'a, T: NoUninit> View<'a, T> {
         permuted.copy_to(&StorageView::dense(StorageId(0), permuted.shape())?, dst, options)
     }
 
-    /// The same into a new vector.
+    /// The tensor with its axes permuted, in a new vector.
     ///
     /// ```
     /// use relayout_codegen::View;

@@ -126,7 +126,7 @@ struct Identity {
     length: u64,
     /// Seconds and nanoseconds of the last change of the bytes.
     modified: (i64, i64),
-    /// The same of the last change of anything, which nobody can set back.
+    /// Seconds and nanoseconds of the last change of anything, which nobody can set back.
     changed: (i64, i64),
 }
 

@@ -25,7 +25,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same for a file that is UTF-8 text.
+/// Reads the file or pipe at `path` to its end as UTF-8 text.
 pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
     let path = path.as_ref();
     let not_text = |_| Error::read(path, io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"));

@@ -151,7 +151,7 @@ impl<'g> Builder<'g> {
         self.constant(what, Constant::ints(numbers))
     }
 
-    /// The same with its contents known, for ops whose form or type depends on them.
+    /// A vector of 64-bit integers with its contents known, for ops whose form or type depends on them.
     ///
     /// # Errors
     /// [`DuplicateName`].
@@ -208,7 +208,7 @@ impl<'g> Builder<'g> {
         self.move_of(x, to).result(what, ty)
     }
 
-    /// The same, not added yet.
+    /// A draft of a move of a value to another layout.
     pub fn move_of(&mut self, x: ValueId, to: Layout) -> Draft<'_, 'g> {
         self.draft(Node::new(Op::Relayout, vec![Some(x)]), false).layout(to)
     }

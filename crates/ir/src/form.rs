@@ -159,11 +159,11 @@ pub type AtomId = u16;
 pub enum Renumber {
     /// An attribute holds one axis; the value is its default.
     AxisAttr(&'static str, i64),
-    /// The same of the axes of result 0.
+    /// An attribute holds one axis of result 0; the value is its default.
     ResultAxisAttr(&'static str, i64),
     /// An operand holds one axis.
     AxisInput(usize),
-    /// The same with a default, which is written out.
+    /// An operand holds one axis; where it is left out, the default is written out.
     AxisInputOr(usize, i64),
     /// An attribute lists axes; absent, it means all of them in order, or none, as the op says; then nothing is rewritten
     /// unless `implicit`, where an absent list means 0, 1, 2, … for as many as the first operand's rank.

@@ -121,7 +121,7 @@ pub enum Restated {
 pub enum TargetExtent {
     /// This number, which is not negative.
     Number(i64),
-    /// That of this axis of the operand.
+    /// The extent of this axis of the operand.
     Of(usize),
     /// What is left. One of a target at most.
     Rest,

@@ -250,7 +250,7 @@ impl Dim {
         }
     }
 
-    /// The same with each symbol replaced by what `value_of` gives, and kept where it gives `None`. The outer `None`
+    /// The dim with each symbol replaced by what `value_of` gives, and kept where it gives `None`. The outer `None`
     /// is overflow or too many terms.
     pub fn substitute(&self, value_of: &dyn Fn(&str) -> Option<Dim>) -> Option<Dim> {
         match &self.0 {

@@ -216,7 +216,7 @@ impl Layout {
         self.spelled.block_of(axis)
     }
 
-    /// The same with this slot map for one axis; the map is brought to normal form, and left out where it says
+    /// The layout with this slot map for one axis; the map is brought to normal form, and left out where it says
     /// nothing. Refused if a segment is empty or shorter than its indices, or if blocks do not fill the slots.
     pub fn with_slot_map(&self, axis: usize, segments: &[Segment]) -> Result<Layout, LayoutError> {
         let small = u8::try_from(axis).ok().filter(|axis| *axis < self.spelled.rank);
@@ -226,7 +226,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The same without a slot map for one axis.
+    /// The layout without a slot map for one axis.
     fn without_slot_map(&self, axis: usize) -> Layout {
         let mut layout = self.clone();
         if layout.slot_map(axis).is_some() {

@@ -20,7 +20,7 @@ pub(super) struct Step {
     pub(super) stride: Dim,
 }
 
-/// See the [module](self).
+/// A part of a tensor, as the [module](self) describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) valid: Dim,

@@ -139,7 +139,7 @@ impl ModelFile {
         self.external.tensor_bytes(tensor)
     }
 
-    /// The same, with missing external data as a state. See [`ExternalData::tensor_data`].
+    /// The data of a tensor of this model; missing external data is a state and no error. See [`ExternalData::tensor_data`].
     pub fn tensor_data(&self, tensor: &TensorProto) -> Result<TensorData> {
         self.external.tensor_data(tensor)
     }

@@ -69,7 +69,7 @@ pub fn onnx_protobuf_of(bytes: &[u8]) -> Result<onnx_protobuf::ModelProto> {
 impl TryFrom<&ModelProto> for onnx_protobuf::ModelProto {
     type Error = Error;
 
-    /// The same messages, as onnx-protobuf has them.
+    /// Messages of this crate as onnx-protobuf has them.
     ///
     /// # Errors
     /// Those of [`encode`], and [`Error::OnnxProtobuf`].

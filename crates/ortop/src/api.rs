@@ -156,7 +156,7 @@ struct TensorInfo {
     info: *const OrtTensorTypeAndShapeInfo,
 }
 
-/// The same where it is ours to release.
+/// What the runtime says of a tensor, which is ours to release.
 struct OwnedInfo {
     api: Api,
     info: NonNull<OrtTensorTypeAndShapeInfo>,

@@ -191,7 +191,7 @@ struct Moves<'a, 'g, 't> {
     /// The graphs of the file.
     graphs: &'a [GraphRecord],
     as_read: Vec<Standing>,
-    /// Of the best decision.
+    /// What is left after the best decision.
     left: Vec<Standing>,
     /// Where the rewritten file has moves.
     rewritten: MovesAt<'a>,

@@ -81,7 +81,7 @@ pub(crate) fn with_decision<T>(
     decide(source, target, options, Before::Everything, |decision, outcome, notes| say(decision, outcome, notes))
 }
 
-/// The same from a source that may have been changed before, with a decision that may yet be told what the input decided.
+/// Decides from a source that may have been changed before, with a decision that may yet be told what the input decided.
 pub(crate) fn decide<T>(
     mut source: Source,
     target: &dyn Target,

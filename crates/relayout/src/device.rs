@@ -24,7 +24,7 @@ pub struct DeviceAudit {
     pub since: String,
     /// Whether predictions were compared with what the provider ran.
     pub counted: bool,
-    /// Of the file.
+    /// What the device runs of the file.
     pub file: OnDevice,
     /// Of what [`optimize`](crate::optimize) makes of it for target `ort-nhwc`.
     pub optimized: OnDevice,

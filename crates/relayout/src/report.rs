@@ -81,11 +81,11 @@ pub struct Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FileSize {
-    /// Of the model.
+    /// Bytes of the model.
     pub before: u64,
-    /// Of the result.
+    /// Bytes of the result.
     pub after: u64,
-    /// Of these, zeros that fill channels up to whole blocks.
+    /// Of these bytes, zeros that fill channels up to whole blocks.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub filled: u64,
 }

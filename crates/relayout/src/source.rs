@@ -32,7 +32,7 @@ impl Source {
         Source::unchecked(model)
     }
 
-    /// The same of a model that is known not to contradict itself.
+    /// A model as the first round sees it, where it is known not to contradict itself.
     pub(crate) fn unchecked(model: &Model) -> Result<Source, Error> {
         Source::inlined(&model.file, &Payloads::new(), || Ok(model.ir.clone()))
     }

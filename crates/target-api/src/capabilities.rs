@@ -26,7 +26,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Those of a target whose files hold standard operators, priced by a model.
+    /// The capabilities of a target whose files hold standard operators, priced by a model.
     pub const STANDARD: Capabilities = Capabilities {
         storage: StorageRule::PerDigit,
         standard: true,

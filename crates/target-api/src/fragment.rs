@@ -45,7 +45,7 @@ impl Left {
         Left { name: name.into(), ty, layout }
     }
 
-    /// The same in another layout.
+    /// The value in another layout.
     #[must_use]
     pub fn stored(self, layout: Layout) -> Left {
         Left { layout, ..self }
@@ -95,7 +95,7 @@ impl Made {
         Made { op: Op::Onnx(op), opset, ..self }
     }
 
-    /// The same with another operand in a slot that it has.
+    /// The node with another operand in a slot that it has.
     #[must_use]
     pub fn reading(mut self, slot: usize, x: Operand) -> Made {
         if let Some(input) = self.inputs.get_mut(slot) {
@@ -104,14 +104,14 @@ impl Made {
         self
     }
 
-    /// The same with an attribute.
+    /// The node with an attribute.
     #[must_use]
     pub fn with(mut self, name: &str, attr: Attr) -> Made {
         self.attrs.insert(name.to_owned(), attr);
         self
     }
 
-    /// The same reading and leaving these layouts; row-major ones may be left out.
+    /// The node reading and leaving these layouts; row-major ones may be left out.
     #[must_use]
     pub fn in_layouts(mut self, ins: Vec<Option<Layout>>, outs: Vec<Option<Layout>>) -> Made {
         self.form = Form::Kernel(Box::new(KernelLayouts { ins, outs }));
@@ -158,7 +158,7 @@ pub struct Written {
 }
 
 impl Fragment {
-    /// An empty one in the place of a piece, by a form.
+    /// A fragment without nodes in the place of a piece, by a form.
     pub fn new(piece: &Piece<'_>, form: &'static str) -> Fragment {
         let node = piece.graph.node(piece.node);
         Fragment {
@@ -176,7 +176,7 @@ impl Fragment {
         }
     }
 
-    /// The same standing for these nodes too.
+    /// The fragment standing for these nodes too.
     #[must_use]
     pub fn standing_for(mut self, nodes: impl IntoIterator<Item = NodeId>) -> Fragment {
         self.origins.extend(nodes);

@@ -190,7 +190,7 @@ impl Hints {
         Some((rest as f64).powf(1.0 / unknown.max(1) as f64).round().max(1.0) as u64)
     }
 
-    /// The same hints at another scale.
+    /// These hints at another scale.
     #[must_use]
     pub fn scaled(&self, scale: Scale) -> Hints {
         Hints { given: self.given.clone(), scale }

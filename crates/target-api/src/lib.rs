@@ -92,7 +92,7 @@ impl<'a> OpQuery<'a> {
         OpQuery { graph, node, bound, ins, outs, bytes: 0, turned_bytes: 0 }
     }
 
-    /// The same with the bytes of operand 0, and of what is stored otherwise than in ONNX's own order.
+    /// The query with the bytes of operand 0, and of what is stored otherwise than in ONNX's own order.
     #[must_use]
     pub fn bytes(self, bytes: u64, turned_bytes: u64) -> OpQuery<'a> {
         OpQuery { bytes, turned_bytes, ..self }
@@ -126,13 +126,13 @@ impl<'a> NodeQuery<'a> {
         NodeQuery { graph, node, sizes, is_constant, in_body: false }
     }
 
-    /// The same in the body of a node, if `in_body` says so.
+    /// The query in the body of a node, if `in_body` says so.
     #[must_use]
     pub fn within(self, in_body: bool) -> NodeQuery<'a> {
         NodeQuery { in_body, ..self }
     }
 
-    /// The same for another node.
+    /// The query for another node.
     #[must_use]
     pub fn at(self, node: NodeId) -> NodeQuery<'a> {
         NodeQuery { node, ..self }
@@ -178,13 +178,13 @@ impl<'a> MoveQuery<'a> {
         MoveQuery { kind, ..self }
     }
 
-    /// The same of elements of this type.
+    /// The query about elements of this type.
     #[must_use]
     pub fn dtype(self, dtype: Option<DType>) -> MoveQuery<'a> {
         MoveQuery { dtype, ..self }
     }
 
-    /// The same of so many bytes.
+    /// The query about so many bytes.
     #[must_use]
     pub fn bytes(self, bytes: u64) -> MoveQuery<'a> {
         MoveQuery { bytes, ..self }

@@ -211,7 +211,7 @@ impl Context<'_> {
         self.count_in(self.scope, rule, count);
     }
 
-    /// The same for another graph.
+    /// Notes what a rule took away or wrote in another form in another graph.
     pub fn count_in(&mut self, scope: usize, rule: &Rule, count: usize) {
         let rules = &mut self.report.rules;
         if rules.len() <= scope {

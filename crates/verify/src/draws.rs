@@ -255,8 +255,8 @@ impl Set<'_> {
         self.known.iter().map(|known| known.unwrap_or(range)).collect()
     }
 
-    /// The same, small where an input has a few numbers: these are sizes or counts more often than data, and large ones would ask for
-    /// memory that nobody has.
+    /// The range of each input, small where an input has a few numbers: these are sizes or counts more often than data, and large ones
+    /// would ask for memory that nobody has.
     fn wide(&self, range: Range) -> Vec<Range> {
         let few = |shape: &[i64]| shape.len() < 2 && shape.iter().product::<i64>() <= 8;
         let guess = |shape: &[i64]| if few(shape) { range.narrow() } else { range };

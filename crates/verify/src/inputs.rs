@@ -111,7 +111,7 @@ impl Range {
         Self { low, high: high.max(low) }
     }
 
-    /// The same with small numbers.
+    /// The range with small numbers.
     pub(super) fn narrow(self) -> Self {
         Self { low: self.low.max(-9), high: self.high.min(9) }
     }

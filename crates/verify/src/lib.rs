@@ -109,7 +109,7 @@ pub fn verify(
     compared(runtime, a, b, options, |model| inputs.feeds(a, model, options.rounds))
 }
 
-/// The same on inputs that the caller has: tensors by the names of the inputs, in one round.
+/// Runs `a` and `b` and compares their outputs on inputs that the caller has: tensors by the names of the inputs, in one round.
 pub fn verify_on(
     runtime: &Runtime,
     a: ModelSource<'_>,

@@ -103,7 +103,7 @@ impl Port {
         Self { name: name.to_owned(), tensor, ort_spelling: ty.to_string() }
     }
 
-    /// The same with other dimensions; unchanged if it is no tensor or there are none.
+    /// The port with other dimensions; unchanged if it is no tensor or there are none.
     pub(super) fn with_dims(&self, dims: impl Fn(&[Dim]) -> Option<Vec<Dim>>) -> Port {
         let mut port = self.clone();
         if let Some((_, old)) = &mut port.tensor {
@@ -159,7 +159,7 @@ impl Model {
         Self::load_with(runtime, source, level, options, &[])
     }
 
-    /// The same with other values for initializers of the file.
+    /// Loads `source` with other values for initializers of the file.
     pub(super) fn load_with(
         runtime: &Runtime,
         source: ModelSource<'_>,

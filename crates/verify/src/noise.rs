@@ -61,7 +61,7 @@ impl Precision {
     const SINGLE: Self = Self { base: 2e-5, cap: 1e-3, step: None, logistic: false };
     const HALF: Self = Self { base: 4e-3, cap: 2e-2, step: Some(1.0 / 1024.0), logistic: false };
 
-    /// That of the narrowest type of numbers with fractions on the way to an output; single precision if the way is not known.
+    /// The precision of the narrowest type of numbers with fractions on the way to an output; single precision if the way is not known.
     pub(super) fn look_up(graph: Option<&Graph>, output: &str) -> Self {
         let way = graph.and_then(|graph| {
             let end = graph.outputs().iter().find(|&&v| graph.value(v).name == output)?;
@@ -160,7 +160,8 @@ pub(super) enum Agreement {
 pub(super) struct Noise {
     /// The largest distance of each element; nothing where all samples were equal.
     own: Vec<f64>,
-    /// The same with samples that were further away than can be compared. They tell no other model from the original, but that nobody can.
+    /// The distances with samples that were further away than can be compared. They tell no other model from the original, but that nobody
+    /// can.
     loud: Vec<f64>,
     /// In what the samples can't be compared with the output at all, such as its shape.
     broken: Option<String>,
@@ -465,9 +466,9 @@ impl Magnitudes {
 /// The root mean square of elements of like magnitude, by exponent.
 struct Clusters {
     rms: Vec<f64>,
-    /// That of the smallest ones, which zeros are taken for.
+    /// The root mean square of the smallest ones, which zeros are taken for.
     smallest: f64,
-    /// That of the largest ones.
+    /// The root mean square of the largest ones.
     largest: f64,
 }
 

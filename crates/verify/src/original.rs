@@ -63,7 +63,7 @@ impl Precisions {
         Self(model.outputs.iter().map(of).collect())
     }
 
-    /// That of an output, or of the sequence that it is an element of.
+    /// The precision of an output, or of the sequence that it is an element of.
     pub(super) fn output(&self, name: &str) -> Precision {
         let sequence = name.split_once('[').map_or(name, |(sequence, _)| sequence);
         self.0.get(name).or_else(|| self.0.get(sequence)).copied().unwrap_or_default()

@@ -18,7 +18,7 @@ pub struct RunTimes {
     pub b_ns: u64,
     /// Between these run times of the first model lies the middle half of its runs, in nanoseconds.
     pub a_spread: [u64; 2],
-    /// The same of the second model.
+    /// Between these run times of the second model lies the middle half of its runs, in nanoseconds.
     pub b_spread: [u64; 2],
     /// How many rounds there were. Each model ran twice in each of them.
     pub runs: usize,

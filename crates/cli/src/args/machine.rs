@@ -197,7 +197,7 @@ pub(crate) struct Data {
     #[arg(long, conflicts_with = "mode")]
     pub(crate) cold: bool,
 
-    /// The same, by name
+    /// How the data lies, by name
     #[arg(long, value_enum)]
     pub(crate) mode: Option<Mode>,
 }

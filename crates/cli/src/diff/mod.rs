@@ -91,7 +91,7 @@ impl Difference {
         all
     }
 
-    /// The same as a page.
+    /// The differences as a page.
     fn page(&self, models: [&Model; 2]) -> Page {
         let listed = self.sections().into_iter().flat_map(|(name, section)| section.changes(name));
         let text = self.to_string();

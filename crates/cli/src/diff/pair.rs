@@ -130,7 +130,7 @@ pub(super) fn compare(a: &[Item], b: &[Item]) -> Section {
     }
 }
 
-/// The same where the order matters, too.
+/// What differs between two lists whose order matters.
 pub(super) fn compare_in_order(a: &[Item], b: &[Item]) -> Section {
     let names = |of: &[Item], other: &[Item]| -> Vec<String> {
         let both = of.iter().filter(|item| other.iter().any(|o| o.name == item.name));

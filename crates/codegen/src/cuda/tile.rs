@@ -63,7 +63,7 @@ impl Swizzle {
         chunk ^ (((chunk >> self.down) & self.mask) << self.up)
     }
 
-    /// The same in C++, for a variable.
+    /// The place of a chunk in C++, `chunk` being a variable.
     fn text(self, chunk: &str) -> String {
         match self {
             Self { mask: 0, .. } => chunk.to_owned(),

@@ -81,7 +81,7 @@ unsafe fn listed_row<R: Registers>(from: *const u8, next: *const u8, to: *mut u8
     }
 }
 
-/// The same for units of `E` bytes, `G` of which fill a lane; rows count bytes.
+/// Copies a row of units of `E` bytes, `G` of which fill a lane; rows count bytes.
 ///
 /// # Safety
 /// As for [`run`].

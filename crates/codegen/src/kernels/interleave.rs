@@ -71,7 +71,7 @@ pub(super) unsafe fn interleave<V: Pick, const E: usize, const JOIN: bool, const
     }
 }
 
-/// The same for `K` channels: as many pixels as whole registers have.
+/// Interleaves `K` channels: as many pixels as whole registers have.
 ///
 /// # Safety
 /// As for [`interleave`].

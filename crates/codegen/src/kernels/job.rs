@@ -73,7 +73,7 @@ pub(crate) struct Tuning {
     pub(crate) from_run: usize,
     /// Bytes of destination runs in a block.
     pub(crate) to_run: usize,
-    /// The same where a block is staged.
+    /// Bytes of destination runs in a block that is staged.
     pub(crate) staged_run: usize,
     /// Whether consecutive blocks follow the destination's run rather than the source's.
     pub(crate) sweep_to: bool,

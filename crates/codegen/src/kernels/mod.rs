@@ -123,7 +123,7 @@ pub fn permute(src: &[u8], dst: &mut [u8], plan: &Plan) -> Result<(), Error> {
     permute_with(src, dst, plan, &Options::default())
 }
 
-/// The same with a say in how.
+/// Moves the tensor as [`permute`] does, as the options say.
 pub fn permute_with(src: &[u8], dst: &mut [u8], plan: &Plan, options: &Options) -> Result<(), Error> {
     Kernel::new(plan, options).run(src, dst)
 }

@@ -22,10 +22,10 @@ const FAR_BYTES: usize = 4096;
 /// Bytes of destination runs in a staged block: each has odd ends that cost more than lines.
 const STAGED_RUN: usize = 4 << 10;
 
-/// The same where registers are parts of a line, and a core's own caches are half as large.
+/// Bytes of these runs where registers are parts of a line, and a core's own caches are half as large.
 const NARROW_STAGED_RUN: usize = 2 << 10;
 
-/// The same of rows that share cache sets: few rows, and some lines of each run of the destination.
+/// Bytes of these runs where rows share cache sets: few rows, and some lines of each run of the destination.
 const SHARED_SETS_STAGED_RUN: usize = 768;
 
 /// Bytes below which an axis alone makes no good run.

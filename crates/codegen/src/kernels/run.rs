@@ -129,13 +129,13 @@ impl Kernel {
         self.run_uninit(bytes(src), bytes_mut(dst))
     }
 
-    /// The same for buffers that need not hold anything: memory that was just allocated, and padding of a source that nobody wrote.
+    /// [`Kernel::run`] for buffers that need not hold anything: memory that was just allocated, and padding of a source that nobody wrote.
     /// Every byte of `dst` is written; it holds something if the byte of `src` that it comes from does.
     pub fn run_uninit(&self, src: &[MaybeUninit<u8>], dst: &mut [MaybeUninit<u8>]) -> Result<(), Error> {
         self.run_on(src, dst, Threads::Own(self.threads))
     }
 
-    /// The same on threads that the caller has, for programs with a pool of their own; the options' number of threads does not
+    /// [`Kernel::run`] on threads that the caller has, for programs with a pool of their own; the options' number of threads does not
     /// matter.
     ///
     /// `share(calls, work)` calls `work` up to `calls` times, from any threads and at the same time, and comes back when all calls
@@ -237,7 +237,7 @@ fn bytes(bytes: &[u8]) -> &[Byte] {
     unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
 }
 
-/// The same to be written. Only what `run_on` copies of a source is, and where a destination came through here, so did its source: so
+/// Bytes to be written. Only what `run_on` copies of a source is, and where a destination came through here, so did its source: so
 /// nothing that holds nothing gets into it.
 fn bytes_mut(bytes: &mut [u8]) -> &mut [Byte] {
     // SAFETY: the same place and length, borrowed for as long; the callers, `run` and `run_shared`, have a source of `u8`, and

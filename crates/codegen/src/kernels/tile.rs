@@ -131,7 +131,7 @@ pub(super) struct Matrix {
     pub(super) along: usize,
     /// Bytes from one unit along to the next, in the source.
     pub(super) from: usize,
-    /// The same where lines are asked for.
+    /// Bytes from one row to the next, in the source, where lines are asked for.
     pub(super) row: usize,
     /// Bytes from one unit across to the next, in the destination.
     pub(super) to: usize,
@@ -260,7 +260,7 @@ impl Matrix {
         }
     }
 
-    /// The same past the caches with registers that are parts of a line.
+    /// A line of the destination, written past the caches with registers that are parts of a line.
     ///
     /// # Safety
     /// As for [`Matrix::whole`].
@@ -482,7 +482,7 @@ unsafe fn transposed<V: Vector, const E: usize, const G: usize>(src: *const u8, 
     }
 }
 
-/// The same, asking for a line with each register.
+/// The registers of a tile, asking for a line with each of them.
 ///
 /// # Safety
 /// As for [`tile`].

@@ -50,7 +50,7 @@ pub(super) trait Registers: Copy {
     unsafe fn store_part(lane: Self::Lane, to: *mut u8, count: usize);
     /// Asks for the line at `at`, which need not be valid.
     unsafe fn prefetch(at: *const u8);
-    /// The same, into the first cache.
+    /// Asks for the line at `at` into the first cache.
     unsafe fn prefetch_near(at: *const u8);
     /// Asks for the line at `at`, to write to it.
     unsafe fn prefetch_owned(at: *const u8);
@@ -156,7 +156,7 @@ pub(super) unsafe fn load_part_by_stack<L: Vector>(from: *const u8, count: usize
     }
 }
 
-/// The other way round.
+/// Stores a part of a lane by way of the stack.
 ///
 /// # Safety
 /// `to` is valid for `count` bytes, which are 1 to 16.

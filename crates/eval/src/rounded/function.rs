@@ -39,7 +39,7 @@ impl Pair {
 }
 
 impl Function {
-    /// That of a node.
+    /// The function that a node computes.
     pub(super) fn recognize(graph: &Graph, node: &Node) -> Option<Function> {
         let name = node.onnx()?;
         if let Some(plain) = plain(name, node) {

@@ -90,7 +90,8 @@ impl Bound {
         self.carry_beside(slot, layout, |_| None, rule, shape)
     }
 
-    /// The same where the runs beside a run of a joined axis lie as `beside` has it; blocks of others are filled at their end.
+    /// Carries a layout as [`Bound::carry`] does, where the runs beside a run of a joined axis lie as `beside` has it; blocks of others are
+    /// filled at their end.
     pub fn carry_beside<'d>(
         &self,
         slot: Slot,

@@ -28,7 +28,7 @@ pub(super) fn conv_shape(ctx: &mut InferContext<'_>, x: usize, w: usize) -> Resu
     convolved(ctx, operands)
 }
 
-/// The same for data that has its channels last; the weights have them where they always are.
+/// Shape of a convolution of data that has its channels last; the weights have them where they always are.
 pub(super) fn conv_shape_channels_last(
     ctx: &mut InferContext<'_>,
     x: usize,

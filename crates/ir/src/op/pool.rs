@@ -42,7 +42,7 @@ pub(super) fn pool_shape(ctx: &mut InferContext<'_>) -> Result<Option<Vec<Dim>>,
     pooled(ctx, |shape| shape)
 }
 
-/// The same for an operand that has its channels last.
+/// Shape of a pool of an operand that has its channels last.
 pub(super) fn pool_shape_channels_last(ctx: &mut InferContext<'_>) -> Result<Option<Vec<Dim>>, String> {
     Ok(pooled(ctx, channels_second)?.map(channels_last))
 }

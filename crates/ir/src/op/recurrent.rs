@@ -35,7 +35,7 @@ fn recurrent(ctx: &mut InferContext<'_>) -> Answer {
     cells(ctx, 2)
 }
 
-/// The same of an LSTM whose weights are [directions, hidden, gates * hidden].
+/// Types of the results of an LSTM whose weights are [directions, hidden, gates * hidden].
 pub(super) fn recurrent_transposed(ctx: &mut InferContext<'_>) -> Answer {
     cells(ctx, 1)
 }

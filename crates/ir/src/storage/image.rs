@@ -25,7 +25,7 @@ impl ImageAxes {
         ImageAxes { n: 0, c: 2, h: None, w: 1 },
     ];
 
-    /// Those of channels-first origin; `None` where this is the rank of neither.
+    /// The axes of a model of channels-first origin; `None` where this is the rank of neither.
     pub fn channels_first(rank: usize) -> Option<ImageAxes> {
         ImageAxes::ORIGINS.into_iter().find(|axes| axes.rank() == rank && axes.c == 1)
     }
@@ -71,7 +71,7 @@ pub fn blocked_axes(layout: &Layout) -> Option<(ImageAxes, u64)> {
     axes_in_runs(layout).filter(|(axes, _)| layout.slot_map(axes.c).is_none())
 }
 
-/// The same where there may be pad slots anywhere among the channels, as what was concatenated has them between its runs.
+/// The axes and the block of an image or a signal whose channels may have pad slots anywhere among them, as what was concatenated has them.
 pub fn axes_in_runs(layout: &Layout) -> Option<(ImageAxes, u64)> {
     let axes = match outermost(layout)[..] {
         [n, c, h, w] => ImageAxes { n, c, h: Some(h), w },
@@ -93,7 +93,7 @@ pub fn blocked_image(layout: &Layout) -> Option<([usize; 4], u64)> {
     image_in_runs(layout).filter(|(axes, _)| layout.slot_map(axes[1]).is_none())
 }
 
-/// The same where there may be pad slots anywhere among the channels.
+/// The axes `[n, c, h, w]` and the block of an image whose channels may have pad slots anywhere among them.
 pub fn image_in_runs(layout: &Layout) -> Option<([usize; 4], u64)> {
     let (ImageAxes { n, c, h, w }, block) = axes_in_runs(layout)?;
     Some(([n, c, h?, w], block))

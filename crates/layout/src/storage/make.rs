@@ -74,7 +74,7 @@ impl StorageView {
         Ok(StorageView { storage, storage_elems, offset, shape: SmallVec::from_slice(shape), axes })
     }
 
-    /// The same view where its storage is a part of a larger one, from element `at` on: a tensor in an arena, a member of
+    /// The view where its storage is a part of a larger one, from element `at` on: a tensor in an arena, a member of
     /// a concatenation.
     pub fn within(mut self, storage: StorageId, storage_elems: u64, at: u64) -> Result<StorageView, ViewError> {
         let end = at.saturating_add(self.storage_elems);

@@ -44,7 +44,7 @@ impl Exporter {
         self.ints_of(out, base, values, DType::I64)
     }
 
-    /// The same, of 64 or 32 bits.
+    /// A list of integers of 64 or 32 bits as a new constant; its name.
     pub(super) fn ints_of(&mut self, out: &mut GraphOut<'_>, base: &str, values: &[i64], dtype: DType) -> String {
         let name = self.taken.fresh(base);
         self.add_constant(out, int_tensor(name.clone(), values, dtype));

@@ -24,7 +24,7 @@ pub(super) trait Sink: Sized {
     /// The `bytes` field `tag` of `tensor`.
     fn payload(&mut self, tag: u32, tensor: &TensorProto, payload: &Payload<'_>) -> Result<()>;
 
-    /// The same, if there is one.
+    /// The `bytes` field `tag` of `tensor`, if it has one.
     fn optional_payload(&mut self, tag: u32, tensor: &TensorProto, payload: Option<&Payload<'_>>) -> Result<()> {
         payload.map_or(Ok(()), |payload| self.payload(tag, tensor, payload))
     }

@@ -61,7 +61,7 @@ pub fn write_model(model: &ModelProto, path: impl AsRef<Path>, options: &WriteOp
     write_pair(model, path.as_ref(), options, || ())
 }
 
-/// The same; `between` is called when the data file is in its place and the model is not.
+/// Writes as [`write_model`] does; `between` is called when the data file is in its place and the model is not.
 fn write_pair(
     model: &ModelProto,
     path: &Path,
@@ -219,7 +219,7 @@ pub fn copy_unchanged(input: &ModelFile, path: impl AsRef<Path>) -> Result<Write
     copy(&input.source, input.mapped(), path.as_ref())
 }
 
-/// The same for a file that was not opened as a model, and need not be one.
+/// Copies the bytes of a file that was not opened as a model, and need not be one.
 pub fn copy_file_unchanged(from: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<WriteStats> {
     let from = Mapped::open(from.as_ref())?;
     copy(from.bytes(), Some(&from), path.as_ref())

@@ -69,7 +69,7 @@ impl Payloads {
         ticket
     }
 
-    /// The same for a closure that writes `byte_length` bytes.
+    /// Takes a closure as a source: it writes `byte_length` bytes.
     pub fn defer_with<F>(&mut self, byte_length: u64, write: F) -> Bytes
     where
         F: Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
@@ -92,7 +92,7 @@ impl Payloads {
         self.find(raw).map(AsRef::as_ref)
     }
 
-    /// The same, to be kept.
+    /// The source behind `raw`, shared, if it is a ticket.
     pub fn shared(&self, raw: &Bytes) -> Option<Arc<dyn PayloadSource>> {
         self.find(raw).cloned()
     }

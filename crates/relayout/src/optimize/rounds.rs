@@ -76,7 +76,7 @@ impl Rounds<'_> {
         }
     }
 
-    /// Of the model. Where nothing was to be done but to write operands in another way, that is undone.
+    /// The round of the model. Where nothing was to be done but to write operands in another way, that is undone.
     pub(super) fn first(&self) -> Result<Made, Error> {
         let source = || Source::unchecked(self.model);
         let first = self.round(&source, self.pipeline)?;

@@ -45,7 +45,7 @@ pub enum RequestError {
     Together {
         /// One of them.
         option: &'static str,
-        /// The other one.
+        /// The option that it contradicts.
         other: &'static str,
     },
     /// Sizes are to be written into the file, and this one is a range.

@@ -228,7 +228,7 @@ impl Request {
         options
     }
 
-    /// The same for a result that is going to be used: with what becomes of it if it is not proved.
+    /// What is asked of the optimizer for a result that is going to be used: also what becomes of it if it is not proved.
     pub fn checked_options(&self) -> Options {
         self.options().unproved(self.unproved.unwrap_or(Unproved::USUAL))
     }
@@ -268,7 +268,7 @@ impl Request {
         self.optimize_beside(model, None)
     }
 
-    /// The same for a caller who writes the result to a file then, as [`Optimized::for_file`] has it.
+    /// Optimizes a model as [`Request::optimize`] does, for a caller who writes the result to a file then ([`Optimized::for_file`]).
     ///
     /// # Errors
     /// As of [`Request::optimize`], and those of writing.

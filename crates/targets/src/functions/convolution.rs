@@ -180,7 +180,7 @@ impl<'a> Conv<'a> {
         Some(self.call(x, y, w, cost))
     }
 
-    /// The same with several channels in a group, none of which is padded.
+    /// The kernel on features with several channels in a group, none of which is padded.
     fn grouped(&self, x: &Side, y: &Side, w: Layout, cost: Cost) -> Option<Offer> {
         let even = x.slots == self.channels && y.slots == self.filters;
         let within = |extent: Option<u64>, block: u64| extent.is_some_and(|e| (e / self.group).is_multiple_of(block));

@@ -42,7 +42,7 @@ pub(super) struct Ops {
     pass_bytes_per_ns: u64,
     /// What a standard convolution costs beyond its kernel, in percent of moving its operands and result once.
     pub(super) anchor_moves_percent: u64,
-    /// The same for the other ops that have kernels.
+    /// What one of the other ops that have kernels costs beyond its kernel, in percent of moving its operands and result once.
     pub(super) other_moves_percent: u64,
 }
 

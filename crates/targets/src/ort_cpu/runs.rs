@@ -78,7 +78,7 @@ impl Machine {
         offers
     }
 
-    /// The same for a convolution, whose operand and result have slots of their own.
+    /// What a form offers for a convolution, whose operand and result have slots of their own.
     pub(crate) fn convs_among(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
         let node = query.graph.node(query.node);
         let of = |v: Option<ValueId>| self.maps(query, candidates, v.into_iter(), ImageAxes::ORIGINS[0]);

@@ -89,14 +89,14 @@ pub enum Unknown {
     /// None: all are numbers.
     #[default]
     None,
-    /// That of the first axis.
+    /// Only the extent of the first axis is not a number.
     Batch,
     /// Any.
     Any,
 }
 
 impl Unknown {
-    /// The same where another axis is the first one.
+    /// Which extents are not numbers where another axis is the first one.
     pub(super) fn behind_another_axis(self) -> Unknown {
         if self == Unknown::Batch { Unknown::Any } else { self }
     }

@@ -114,13 +114,13 @@ impl Rates {
         })
     }
 
-    /// The same where reductions that leave the innermost axis cost this much, in percent of a move of what they read.
+    /// The rates where reductions that leave the innermost axis cost this much, in percent of a move of what they read.
     #[must_use]
     pub(crate) fn with_outer_reductions(self, percent: u64) -> Rates {
         Rates { outer_reduction_percent: percent, ..self }
     }
 
-    /// The same with what was measured; what costs nothing but a node stays.
+    /// The rates with what was measured; what costs nothing but a node stays.
     #[must_use]
     pub(crate) fn measured(&self, node_ns: u64, [bytes_per_ns, pass_bytes_per_ns]: [u64; 2]) -> Rates {
         Rates { bytes_per_ns, node: Cost::new(node_ns), pass_bytes_per_ns, ..self.clone() }

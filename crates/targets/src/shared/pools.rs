@@ -11,7 +11,7 @@ pub(crate) struct QuantizedPools {
     pub(crate) global_average_per_element: Orders,
 }
 
-/// The same with channels in ONNX's place and last.
+/// What a pool takes with channels in ONNX's place, and with channels last.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Orders {

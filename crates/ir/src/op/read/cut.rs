@@ -19,7 +19,7 @@ pub struct Cut {
     pub step: i64,
 }
 
-/// The same with symbols; `None` is what is decided at run time.
+/// A cut with symbols; `None` is what is decided at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymbolicCut {
     /// The axis.

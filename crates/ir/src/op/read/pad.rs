@@ -82,7 +82,7 @@ pub fn paddings(graph: &Graph, node: &Node) -> Option<Vec<(Padding, Padding)>> {
     Some(pads)
 }
 
-/// The same where all of it is known.
+/// What a Pad adds before and after each axis, where all of it is known.
 pub fn pads(graph: &Graph, node: &Node) -> Option<Vec<(i64, i64)>> {
     let known = |p: Padding| if let Padding::Known(elements) = p { Some(elements) } else { None };
     paddings(graph, node)?.into_iter().map(|(before, after)| Some((known(before)?, known(after)?))).collect()

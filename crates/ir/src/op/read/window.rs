@@ -34,7 +34,7 @@ pub enum AutoPad {
 }
 
 impl AutoPad {
-    /// That of a node.
+    /// The padding that a node asks for by its attribute `auto_pad`.
     ///
     /// # Errors
     /// If the attribute is a word that ONNX does not have.
@@ -175,7 +175,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Those of a node with weights of these extents; `None` if they are fewer than two, or the group is not positive.
+    /// The groups of a convolution with weights of these extents; `None` if they are fewer than two, or the group is not positive.
     pub fn read(node: &Node, weights: &[i64]) -> Option<Groups> {
         let &[outer, inner, ..] = weights else { return None };
         Some(Groups { group: group(node).ok()?, outer, inner })

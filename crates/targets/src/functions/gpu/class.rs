@@ -37,7 +37,7 @@ impl MoveClass {
         }
     }
 
-    /// That of a move between two layouts of a tensor of this shape and so many bytes an element.
+    /// The class of a move between two layouts of a tensor of this shape and so many bytes an element.
     #[must_use]
     pub fn classify(from: &Layout, to: &Layout, shape: &[u64], elem_bytes: u64) -> MoveClass {
         let (Some(source), Some(result)) = (axes(from, shape), axes(to, shape)) else { return MoveClass::Pack };

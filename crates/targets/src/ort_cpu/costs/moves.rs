@@ -12,7 +12,7 @@ enum Class {
     View,
     /// Two groups of axes change places, with single elements behind them: rows times columns.
     Moved { rows: f64, columns: f64 },
-    /// The same with runs of bytes behind them.
+    /// Two groups of axes change places, with runs of bytes behind them.
     MovedRows { run: f64, runs: f64 },
     /// Some other permutation of runs of bytes.
     Rows { run: f64, runs: f64 },

@@ -75,13 +75,13 @@ pub enum Projection {
     /// By one matrix `[inputs, heads * width]`, which the runtime packs when it loads the model. Heads of the result,
     /// `[rows, heads * width]`, lie side by side in each row.
     Together,
-    /// The same with a bias `[heads * width]`. The two are one Gemm, which ONNX Runtime makes of them on load where the
+    /// By one matrix with a bias `[heads * width]`. The two are one Gemm, which ONNX Runtime makes of them on load where the
     /// activations are a matrix or all their extents are known; elsewhere they stay two nodes, of which this is not the cost.
     TogetherBias,
     /// By a matrix for each head, `[heads, inputs, width]`, which the runtime packs in every run. The result is
     /// `[heads, rows, width]`.
     Apart,
-    /// The same with a bias `[heads, 1, width]`, which a node of its own adds.
+    /// By a matrix for each head with a bias `[heads, 1, width]`, which a node of its own adds.
     ApartBias,
 }
 

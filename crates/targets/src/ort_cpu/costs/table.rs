@@ -129,7 +129,7 @@ impl MeasuredCosts {
         &self.machine
     }
 
-    /// The same table for hosts with blocks of so many channels. What fills a block is counted in theirs, and kernels take as many
+    /// This table for hosts with blocks of so many channels. What fills a block is counted in theirs, and kernels take as many
     /// blocks at a time as those that were measured. How long a multiplication takes is not known of other hosts: only what is cheaper
     /// than what else counts.
     #[must_use]
@@ -162,7 +162,7 @@ impl MeasuredCosts {
         })
     }
 
-    /// The same table with times of single cases, which count in place of what the grids say.
+    /// This table with times of single cases, which count in place of what the grids say.
     #[must_use]
     pub fn with_timed(self, timed: Arc<Timed>) -> MeasuredCosts {
         MeasuredCosts { timed: Some(timed), ..self }

@@ -50,7 +50,7 @@ pub(super) fn conv_of(query: &NodeQuery<'_>) -> Option<(ImageAxes, ConvShape)> {
     conv_with(query, query.is_constant)
 }
 
-/// The same with weights that are `known` in some way.
+/// A convolution of images or signals with weights that are `known` in some way.
 fn conv_with(query: &NodeQuery<'_>, known: &dyn Fn(ValueId) -> bool) -> Option<(ImageAxes, ConvShape)> {
     let node = query.graph.node(query.node);
     (node.opset >= BROADCASTS_SINCE).then_some(())?;

@@ -123,7 +123,7 @@ pub(super) struct Unfolded {
     /// Extents of the digits of the operand, and of the result.
     from: Vec<Dim>,
     to: Vec<Dim>,
-    /// Those of the result as it is.
+    /// Extents of the result as it is.
     result: Vec<Dim>,
 }
 

@@ -68,7 +68,7 @@ impl TargetForm for Digits {
 const WIDTH: u64 = 4;
 
 impl Digits {
-    /// That of an image whose axes stand there, and the pad slots of its channels.
+    /// The offer for an image whose axes stand there, and the pad slots of its channels.
     fn offer(&self, query: &NodeQuery<'_>, axes: ImageAxes, runs: Runs<'_>) -> Option<Offer> {
         let (unfolded, [n, c, h, w]) = self.unfolded(query, axes, runs)?;
         let pixel = self.0.block.channels().saturating_mul(WIDTH);

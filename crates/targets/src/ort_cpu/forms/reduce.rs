@@ -68,7 +68,7 @@ impl TargetForm for Reductions {
 }
 
 impl Reductions {
-    /// That of an image whose axes stand there, and the pad slots of its channels.
+    /// The offer for an image whose axes stand there, and the pad slots of its channels.
     fn offer(&self, query: &NodeQuery<'_>, axes: ImageAxes, runs: Runs<'_>) -> Option<Offer> {
         let (machine, node) = (&self.0, query.graph.node(query.node));
         let pooled = Pooled::recognize(query.graph, query.node, machine.blocked_runs(axes, runs)?)?;

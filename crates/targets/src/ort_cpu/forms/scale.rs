@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// The form's name.
 const FORM: &str = "blocked_scale";
 
-/// Those of channels that lie innermost, of any tensor.
+/// Scales and shifts of channels that lie innermost, of any tensor.
 pub(super) fn innermost(machine: &Arc<Machine>) -> Scalings {
     let price = |spread: fn([u64; 3]) -> Spread| {
         let machine = Arc::clone(machine);
@@ -73,7 +73,7 @@ impl TargetForm for Scales {
 }
 
 impl Scales {
-    /// That of an image whose axes stand there, and the pad slots of its channels.
+    /// The offer for an image whose axes stand there, and the pad slots of its channels.
     fn offer(&self, query: &NodeQuery<'_>, axes: ImageAxes, runs: Runs<'_>) -> Option<Offer> {
         let (layouts, [n, c, h, w]) = self.layouts(query, axes, runs)?;
         let scaled = Scaled::recognize(query.graph, query.node, &layouts)?;

@@ -100,7 +100,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// Those of a kernel, a stride and a padding before.
+    /// The phases of an axis with a kernel, a stride and a padding before.
     fn new(kernel: i64, stride: i64, before: i64) -> Option<Axis> {
         // Of phase r those that lie from (r + before - kernel + 1) / stride, rounded up, to (r + before) / stride, rounded down.
         let first = before.checked_sub(kernel)?.checked_add(stride)?.div_euclid(stride).min(0);

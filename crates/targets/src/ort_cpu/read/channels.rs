@@ -106,7 +106,7 @@ impl Channels {
         self.declared.get(&v).copied()
     }
 
-    /// Those of what a `ReorderInput` reads.
+    /// The channels of what a `ReorderInput` reads.
     pub(super) fn fed(&self, node: &Node, x: ValueId) -> Option<u64> {
         if super::is_last(node) { self.last.get(&x).copied() } else { self.declared(x) }
     }

@@ -78,7 +78,7 @@ fn kept(from: &[Dim], axis: usize, into: &[Dim]) -> Option<usize> {
     (0..into.len()).find(|&at| into[at] == *extent && Dim::product(&into[at + 1..]).as_ref() == Some(&after))
 }
 
-/// The same of a node that is told of dims as they are stored.
+/// What has the same channels, by a node that is told of dims as they are stored.
 fn stored(graph: &Graph, node: &Node, slot: Slot, axis: usize) -> Option<Meeting> {
     let (v, to) = (node.value_at(slot)?, other(slot)?);
     let w = node.value_at(to)?;
@@ -101,7 +101,7 @@ pub(super) fn axis_at(graph: &Graph, v: ValueId, dim: usize) -> Option<usize> {
     graph.value(v).layout.as_permutation()?.get(dim).copied()
 }
 
-/// The same by the letters of an op.
+/// What has the same channels by the letters of an op.
 fn bound_to(graph: &Graph, node: &Node, bound: &Bound, slot: Slot, axis: usize) -> Option<Meeting> {
     let Alike { places, contracted } = alike(graph, node, bound, slot, axis)?;
     if contracted && !SUMS.contains(&node.onnx()?) {

@@ -249,7 +249,7 @@ fn unknown(graph: &Graph, v: ValueId) -> Unknown {
     }
 }
 
-/// The same of the value in another order of axes.
+/// Which extents are not numbers, of the value in another order of axes.
 fn turned(unknown: Unknown, perm: &[usize]) -> Unknown {
     if perm.first() == Some(&0) { unknown } else { unknown.behind_another_axis() }
 }

@@ -205,9 +205,9 @@ pub(crate) struct Product {
 /// the operands change places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// Of the operands, in the file's order.
+    /// The turns of the operands, in the file's order.
     pub(crate) turns: [Turns; 2],
-    /// Of the result.
+    /// The turns of the result.
     pub(crate) result: Turns,
 }
 

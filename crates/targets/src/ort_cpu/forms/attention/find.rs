@@ -78,7 +78,7 @@ impl AttentionParts {
         AttentionParts { operands, keys_by_rows, scale: node.float(SCALE)?, heads: None }.with_heads(graph)
     }
 
-    /// The same with the heads that its operands have an axis for.
+    /// The attention with the heads that its operands have an axis for.
     fn with_heads(self, graph: &Graph) -> Option<AttentionParts> {
         match &extents(graph, &self)?.batch[..] {
             [_, heads] => Some(AttentionParts { heads: Some(heads.as_const()?), ..self }),
