@@ -3,6 +3,7 @@
 use super::error::BundleError;
 use super::schema::FileEntry;
 use relayout_fsio::Inside;
+use relayout_ir::dim::element_count;
 use relayout_ir::dtype::DType;
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::proto::TensorProto;
@@ -91,15 +92,15 @@ pub(super) fn as_stored(dtype: DType, dims: &[u64]) -> Result<(Dtype, Vec<usize>
     if let Some(known) = known(dtype) {
         return Ok((known, dims.iter().map(|&n| size(n)).collect::<Result<_, _>>()?));
     }
-    let elems = dims.iter().try_fold(1_u64, |elems, &n| elems.checked_mul(n)).ok_or_else(too_large)?;
+    let elems = element_count(dims.iter().copied()).ok_or_else(too_large)?;
     let bytes = dtype.bytes(elems).ok_or_else(|| format!("a bundle has no place for elements of type {dtype}"))?;
     Ok((Dtype::U8, vec![size(bytes)?]))
 }
 
 /// Bytes of a tensor of the file.
 fn size_of(dtype: Dtype, shape: &[usize]) -> Option<usize> {
-    let elems = shape.iter().try_fold(1_usize, |elems, &n| elems.checked_mul(n))?;
-    elems.checked_mul(dtype.bitsize()).map(|bits| bits / 8)
+    let bits = element_count(shape.iter().map(|&n| n as u64))?.checked_mul(dtype.bitsize() as u64)?;
+    usize::try_from(bits / 8).ok()
 }
 
 /// Writes the file: the tensors in the order that the format asks for, each made when it is due.

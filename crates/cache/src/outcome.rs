@@ -1,6 +1,7 @@
 //! What became of a start, for whoever reads logs.
 
 use relayout::machine::Fitting;
+use relayout::units::elapsed;
 use std::fmt;
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ impl fmt::Display for StartOutcome {
             StartKind::Later => "as it is, optimized for the next start",
             StartKind::Plain => "as it is",
         })?;
-        write!(f, " (target {}, {:.1} ms)", self.fitting.target, self.took.as_secs_f64() * 1e3)?;
+        write!(f, " (target {}, {})", self.fitting.target, elapsed(self.took))?;
         for part in self.summary.iter().chain(&self.why) {
             write!(f, "; {part}")?;
         }

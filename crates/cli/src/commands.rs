@@ -13,6 +13,7 @@ use relayout::io::IoError;
 use relayout::ir::op::{Description, describe};
 use relayout::ir::text::GraphJson;
 use relayout::targets::BUILTIN;
+use relayout::units::{bytes, elapsed};
 use relayout::why::RecognizedPiece;
 use relayout::{Model, Request, Target, optimize as optimize_model};
 use relayout_html::{PageKind, optimized_page};
@@ -222,9 +223,8 @@ pub(crate) fn open(path: &Path) -> Result<Model, Failure> {
     let begun = Instant::now();
     let model = if is_stdio(path) { from_stdin()? } else { Model::open(path).map_err(of_library)? };
     remark(|| {
-        let (nodes, bytes, ms) =
-            (model.ir().graph.node_count(), model.bytes().len(), begun.elapsed().as_secs_f64() * 1e3);
-        format!("{}: read, {nodes} nodes, {bytes} bytes ({ms:.1} ms)", path.display())
+        let (nodes, size) = (model.ir().graph.node_count(), bytes(model.bytes().len() as u64));
+        format!("{}: read, {nodes} nodes, {size} ({})", path.display(), elapsed(begun.elapsed()))
     });
     Ok(model)
 }

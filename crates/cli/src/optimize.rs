@@ -14,6 +14,7 @@ use crate::tune;
 use crate::verify::same_results;
 use crate::written::{RESULT, check_written};
 use relayout::request::{certificate_text, proof_text};
+use relayout::units::elapsed;
 use relayout::{Model, Optimized, Options, Report, Target, optimize as optimize_model};
 use relayout_calibrate::{Fastest, Tuning};
 use relayout_html::{Measured, PageKind, optimized_page};
@@ -226,8 +227,8 @@ impl Work<'_> {
     }
 
     fn remark(&self, what: &str, begun: Instant) {
-        let ms = begun.elapsed().as_secs_f64() * 1e3;
-        remark(|| format!("{}: {what} ({ms:.1} ms)", self.job.model.display()));
+        let took = elapsed(begun.elapsed());
+        remark(|| format!("{}: {what} ({took})", self.job.model.display()));
     }
 
     fn written(&self) -> String {

@@ -9,6 +9,7 @@ use relayout::certificate::Certificate;
 use relayout::fsio::read_text;
 use relayout::solve::certificate::certify;
 use relayout::solve::{Cost, Limits, Method, Problem, Solution, Var, solve as solve_problem, wcsp};
+use relayout::units::elapsed;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{Read as _, stdin};
@@ -49,7 +50,7 @@ pub(crate) fn solve(a: &args::Solve) -> Result<(), Failure> {
             solution
         }
     };
-    remark(|| format!("solved in {:.3} ms", begun.elapsed().as_secs_f64() * 1e3));
+    remark(|| format!("solved in {}", elapsed(begun.elapsed())));
     told(a, &given, &solution)
 }
 

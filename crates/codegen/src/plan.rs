@@ -14,6 +14,7 @@
 use std::fmt;
 
 use relayout_layout::Layout;
+use relayout_layout::dim::byte_count;
 use relayout_layout::storage::{StorageId, StorageView};
 use serde::{Deserialize, Serialize};
 
@@ -245,12 +246,8 @@ fn check_permutation(perm: &[usize], rank: usize) -> Result<(), Error> {
 }
 
 fn checked_bytes(shape: &[usize], unit_bytes: usize) -> Result<usize, Error> {
-    if shape.contains(&0) {
-        return Ok(0);
-    }
-    let bytes = shape.iter().try_fold(unit_bytes, |bytes, &extent| bytes.checked_mul(extent));
     let too_large = || Error::TooLarge { shape: shape.to_vec(), unit_bytes };
-    bytes.filter(|&bytes| isize::try_from(bytes).is_ok()).ok_or_else(too_large)
+    byte_count(shape.iter().map(|&extent| extent as u64), unit_bytes).ok_or_else(too_large)
 }
 
 /// `shape` and `perm` without axes of extent 1 and with neighbours merged that stay neighbours: the runs of the permuted view.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use bytemuck::{AnyBitPattern, NoUninit};
+use relayout_layout::dim::element_count;
 use relayout_layout::storage::{FreeOrCopy, StorageId, StorageView, ViewError};
 
 use crate::{Error, Kernel, Options, StridedCopy, permute_with, plan};
@@ -122,7 +123,7 @@ impl<'a, T: NoUninit> View<'a, T> {
     }
 
     fn elems(&self) -> Option<usize> {
-        self.shape().iter().try_fold(1_usize, |elems, &extent| elems.checked_mul(usize::try_from(extent).ok()?))
+        usize::try_from(element_count(self.shape().iter().copied())?).ok()
     }
 
     /// Writes the elements to the places of `to`, a view of the same shape whose storage is `dst`; what is not of that view stays.

@@ -3,6 +3,7 @@
 use super::{bytes_of, width};
 use bytes::Bytes;
 use relayout_ir::constant::{ConstSource, Constant};
+use relayout_ir::dim::element_count;
 use std::sync::Arc;
 
 /// A constant in another order along one axis, with zeros where nothing is taken.
@@ -39,8 +40,8 @@ impl ConstSource for Picked {
     fn bytes(&self) -> Result<Bytes, String> {
         let from = bytes_of(&self.from)?;
         let product = |dims: &[i64]| {
-            let mut each = dims.iter().map(|&d| usize::try_from(d).ok());
-            each.try_fold(1_usize, |all, d| all.checked_mul(d?)).ok_or("the extents are none")
+            let count = element_count(dims.iter().copied()).and_then(|n| usize::try_from(n).ok());
+            count.ok_or("a constant has no such extents")
         };
         let (outer, inner) = self.from.dims.split_at_checked(self.axis).ok_or("the axis is none of its axes")?;
         let (extent, inner) = inner.split_first().ok_or("the axis is none of its axes")?;

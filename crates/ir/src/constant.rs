@@ -3,7 +3,7 @@
 //! A relayout of a constant is a note, [`Constant::pending`], which export executes while it streams the bytes out. Bytes that
 //! are not there (weights stripped from a file) are a state, and an error only where somebody needs them.
 
-use crate::dim::Dim;
+use crate::dim::{Dim, element_count};
 use crate::dtype::DType;
 use crate::layout::Layout;
 use crate::types::Type;
@@ -174,8 +174,7 @@ impl Constant {
 
     /// The same number everywhere, 64 bits wide for float64 and 32 bits for any other element type.
     pub fn filled(dtype: DType, dims: &[i64], number: f64) -> Constant {
-        let extents = || dims.iter().map(|&n| usize::try_from(n).unwrap_or(0));
-        let count = if extents().any(|n| n == 0) { Some(0) } else { extents().try_fold(1, usize::checked_mul) };
+        let count = element_count(dims.iter().map(|&n| u64::try_from(n).unwrap_or(0))).and_then(|n| n.try_into().ok());
         let element = match dtype {
             DType::F64 => number.to_le_bytes().to_vec(),
             _ => (number as f32).to_le_bytes().to_vec(),
@@ -191,7 +190,7 @@ impl Constant {
 
     /// Number of elements; `None` on overflow or a negative extent.
     pub fn elems(&self) -> Option<u64> {
-        self.dims.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?))
+        element_count(self.dims.iter().copied())
     }
 
     /// Size in bytes; `None` for strings and on overflow.

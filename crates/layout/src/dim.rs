@@ -284,3 +284,29 @@ impl<'de> serde::Deserialize<'de> for Dim {
         text.parse().map_err(serde::de::Error::custom)
     }
 }
+/// How many elements a tensor of these extents has: their product, 1 for a scalar. One extent of 0 makes it empty, whatever the others
+/// multiply to. `None` if an extent is negative, or if there are more elements than `u64` counts.
+///
+/// ```
+/// use relayout_layout::dim::element_count;
+/// assert_eq!(element_count([2_i64, 3]), Some(6));
+/// assert_eq!(element_count([i64::MAX, i64::MAX, 0]), Some(0));
+/// assert_eq!(element_count([i64::MAX, i64::MAX]), None);
+/// assert_eq!(element_count([0, -1]), None);
+/// ```
+pub fn element_count<T: TryInto<u64>>(extents: impl IntoIterator<Item = T>) -> Option<u64> {
+    let (mut count, mut is_empty) = (Some(1_u64), false);
+    for extent in extents {
+        let extent = extent.try_into().ok()?;
+        is_empty |= extent == 0;
+        count = count.and_then(|count| count.checked_mul(extent));
+    }
+    if is_empty { Some(0) } else { count }
+}
+
+/// How many bytes a tensor of these extents has, at so many bytes an element; `None` if that is more than one piece of memory can have.
+pub fn byte_count<T: TryInto<u64>>(extents: impl IntoIterator<Item = T>, elem_bytes: usize) -> Option<usize> {
+    let bytes = element_count(extents)?.checked_mul(elem_bytes as u64)?;
+    isize::try_from(bytes).ok()?;
+    usize::try_from(bytes).ok()
+}

@@ -18,6 +18,8 @@ use ort_sys::{
     OrtShapeInferContext, OrtStatusPtr, OrtTensorTypeAndShapeInfo, OrtTypeInfo, OrtValue,
 };
 
+use relayout_layout::dim::byte_count;
+
 use crate::contract::{Attributes, Dim};
 use crate::error::Refusal;
 
@@ -468,12 +470,8 @@ impl Run<'_> {
 
 /// Bytes of a dense tensor.
 fn tensor_bytes(dims: &[usize], elem_bytes: usize) -> Result<usize, Refusal> {
-    if dims.contains(&0) {
-        return Ok(0);
-    }
-    let bytes = dims.iter().try_fold(elem_bytes, |bytes, &dim| bytes.checked_mul(dim));
-    let bytes = bytes.filter(|&bytes| isize::try_from(bytes).is_ok());
-    bytes.ok_or_else(|| Refusal::Runtime(format!("a tensor of {dims:?} is beyond memory")))
+    byte_count(dims.iter().map(|&dim| dim as u64), elem_bytes)
+        .ok_or_else(|| Refusal::Runtime(format!("a tensor of {dims:?} is beyond memory")))
 }
 
 /// What the threads of a session are given.

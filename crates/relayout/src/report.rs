@@ -7,7 +7,7 @@ use crate::io::IoRecord;
 use crate::machine::Fitting;
 use crate::passes::rules;
 use crate::sizes::{SizeRecord, SizeSource};
-use crate::units::{bytes, time};
+use crate::units::{bytes, signed_bytes, signed_time, time};
 use relayout_target_api::{Counted, Rule};
 use relayout_targets::builtin;
 use serde::{Deserialize, Serialize};
@@ -341,14 +341,6 @@ pub(crate) fn way_in_words(way: &Way) -> String {
         Some(why) if way.more_ns.is_some() => format!("can't go: {why}; without that: {price}"),
         Some(why) => format!("can't go: {}: {why}", way.what),
     }
-}
-
-pub(crate) fn signed_bytes(n: i64) -> String {
-    format!("{}{}", if n < 0 { '-' } else { '+' }, bytes(n.unsigned_abs()))
-}
-
-pub(crate) fn signed_time(ns: i64) -> String {
-    format!("{}{}", if ns < 0 { '-' } else { '+' }, time(ns.unsigned_abs()))
 }
 
 struct Shown<'a>(&'a MoveRecord);

@@ -9,6 +9,7 @@ use std::fmt;
 use half::{bf16, f16};
 use ort::session::SessionInputValue;
 use ort::value::{DynValue, Tensor as OrtTensor, TensorElementType, TensorRef};
+use relayout_ir::dim;
 use serde::{Deserialize, Serialize};
 
 use super::VerifyError;
@@ -210,10 +211,5 @@ impl Tensor {
 
 /// The product of the dimensions; `None` if one is negative or the product does not fit.
 pub(super) fn element_count(shape: &[i64]) -> Option<usize> {
-    // A zero anywhere makes the product zero, even where the other dimensions alone would overflow.
-    let dims: Vec<usize> = shape.iter().map(|&dim| usize::try_from(dim).ok()).collect::<Option<_>>()?;
-    if dims.contains(&0) {
-        return Some(0);
-    }
-    dims.into_iter().try_fold(1_usize, usize::checked_mul)
+    usize::try_from(dim::element_count(shape.iter().copied())?).ok()
 }

@@ -5,7 +5,7 @@ use super::trial::{Findings, Outcome, Row, Unit, ask, questions};
 use super::weigh::Weighed;
 use crate::args;
 use crate::failure::Failure;
-use relayout::units::{bytes, time};
+use relayout::units::{bytes, elements, time};
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
@@ -112,8 +112,7 @@ impl Unit {
     fn written(self, n: u64) -> String {
         match self {
             Unit::Bytes => bytes(n),
-            Unit::Elements if n < 100_000 => format!("{n} elements"),
-            Unit::Elements => format!("{:.1} M elements", n as f64 / 1e6),
+            Unit::Elements => elements(n),
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::shuffle::{broadcast, pick};
 use crate::{Step, Tensor};
 use function::{Function, Pair};
 use product::Product;
+use relayout_ir::dim::element_count;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node};
 use rows::{Norm, Reduction, Softmax};
@@ -126,7 +127,7 @@ impl Op {
 
     /// Multiplications, or other operations on one number, that it takes; `None` where they are too many to count.
     pub(crate) fn work(&self, operands: &[&[usize]], dims: &[usize]) -> Option<u64> {
-        let count = |dims: &[usize]| dims.iter().try_fold(1u64, |n, &d| n.checked_mul(d as u64));
+        let count = |dims: &[usize]| element_count(dims.iter().map(|&d| d as u64));
         if let Op::Product(product) = self {
             return count(dims)?.checked_mul(product.summands(operands)?);
         }

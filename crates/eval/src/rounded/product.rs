@@ -4,6 +4,7 @@
 use super::{floats, operand, spread};
 use crate::Tensor;
 use crate::shuffle::{broadcast, places, strides};
+use relayout_ir::dim::element_count;
 use relayout_ir::graph::{Graph, Node};
 use relayout_ir::op::read::{Window, group, windows};
 
@@ -201,7 +202,8 @@ fn framed(x: &Tensor, windows: &[Window]) -> Result<(Vec<f64>, Vec<usize>), Stri
         before.push(first);
         *extent += usize::try_from(first + last).map_err(|_| "an image is cut".to_owned())?;
     }
-    let size = dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).ok_or("the image is too large")?;
+    let size = element_count(dims.iter().map(|&d| d as u64)).and_then(|n| usize::try_from(n).ok());
+    let size = size.ok_or("the image is too large")?;
     let own = strides(&dims);
     let start = before.iter().zip(&own).map(|(before, stride)| before * stride).sum();
     let (mut out, mut numbers) = (vec![0.0; size], floats(x)?.into_iter());

@@ -4,6 +4,7 @@
 //! Counts are checked before anything is allocated, so what is allocated is at most eight times what was decoded.
 
 use bytes::Bytes;
+use relayout_ir::dim;
 
 use crate::error::TensorFault;
 use crate::proto::TensorProto;
@@ -12,16 +13,10 @@ use crate::proto::tensor_proto::DataType;
 /// Elements of a tensor: the product of its dims, 1 for a scalar.
 pub fn element_count(dims: &[i64]) -> Result<u64, TensorFault> {
     let shape = || dims.to_vec();
-    // A zero anywhere makes the tensor empty, whatever the others multiply to.
     if let Some(&dim) = dims.iter().find(|&&dim| dim < 0) {
         return Err(TensorFault::NegativeDim { dims: shape(), dim });
     }
-    if dims.contains(&0) {
-        return Ok(0);
-    }
-    dims.iter()
-        .try_fold(1u64, |count, &dim| count.checked_mul(dim.unsigned_abs()))
-        .ok_or_else(|| TensorFault::TooManyElements { dims: shape() })
+    dim::element_count(dims.iter().copied()).ok_or_else(|| TensorFault::TooManyElements { dims: shape() })
 }
 
 /// Bytes of a tensor's elements as `raw_data` holds them; elements narrower than a byte are packed without gaps.

@@ -7,7 +7,7 @@ use crate::write::{PayloadSource, Payloads};
 use bytes::Bytes;
 use relayout_ir::attr::{Attr, Attrs};
 use relayout_ir::constant::{ConstSource, Constant};
-use relayout_ir::dim::Dim;
+use relayout_ir::dim::{Dim, element_count};
 use relayout_ir::dtype::DType;
 use relayout_ir::types::{TensorType, Type};
 use std::sync::Arc;
@@ -123,7 +123,7 @@ pub(super) fn without_data(tensor: &TensorProto, why: &str) -> Option<Constant> 
 
 /// How many elements a tensor of these dims has; `None` if no tensor can have them.
 fn elements(dims: &[i64]) -> Option<i64> {
-    dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d).filter(|_| d >= 0))
+    i64::try_from(element_count(dims.iter().copied())?).ok()
 }
 
 /// How the declared type of an initializer contradicts the tensor, if it does.

@@ -2,7 +2,7 @@
 
 use relayout_codegen::cuda::{BlockedPlan, Direction};
 use relayout_codegen::{Plan, plan};
-use relayout_ir::dim::Dim;
+use relayout_ir::dim::{Dim, element_count};
 use relayout_ir::dtype::DType;
 use relayout_ir::layout::{Factor, Layout};
 
@@ -33,7 +33,7 @@ pub(super) fn planned(from: &Layout, to: &Layout, sizes: &[u64], elem: usize) ->
     let shape: Vec<Dim> =
         sizes.iter().map(|&n| i64::try_from(n).map(Dim::from)).collect::<Result<_, _>>().map_err(|_| too_large())?;
     let refined = from.common_refinement(to, &shape).map_err(|refusal| refusal.to_string())?;
-    let elems = sizes.iter().try_fold(1_u64, |elems, &n| elems.checked_mul(n)).ok_or_else(too_large)?;
+    let elems = element_count(sizes.iter().copied()).ok_or_else(too_large)?;
     let number = |dim: &Dim| dim.as_const().and_then(|n| usize::try_from(n).ok()).ok_or_else(too_large);
     let padded =
         [&refined.left_elems, &refined.right_elems].iter().any(|side| number(side).map(|n| n as u64) != Ok(elems));
@@ -60,7 +60,7 @@ fn blocked(from: &Layout, to: &Layout, sizes: &[u64], elem_bytes: usize) -> Opti
     if let Some((direction, axis, block)) = lengthened(from, to, sizes) {
         let channels = usize::try_from(*sizes.get(axis)?).ok()?;
         let others = sizes.iter().enumerate().filter(|&(at, _)| at != axis);
-        let batch = others.map(|(_, &n)| usize::try_from(n).ok()).product::<Option<usize>>()?;
+        let batch = usize::try_from(element_count(others.map(|(_, &n)| n))?).ok()?;
         return Some(BlockedPlan {
             direction,
             batch,
@@ -78,8 +78,7 @@ fn blocked(from: &Layout, to: &Layout, sizes: &[u64], elem_bytes: usize) -> Opti
         return None;
     };
     let (axis, block) = blocks(other, sizes.len()).or_else(|| one_block(other, sizes))?;
-    let product =
-        |sizes: &[u64]| sizes.iter().try_fold(1_usize, |product, &n| product.checked_mul(usize::try_from(n).ok()?));
+    let product = |sizes: &[u64]| usize::try_from(element_count(sizes.iter().copied())?).ok();
     Some(BlockedPlan {
         direction,
         batch: product(sizes.get(..axis)?)?,
