@@ -3,6 +3,7 @@
 use crate::{bytes_of, decode};
 use relayout_ir::constant::Constant;
 use relayout_ir::graph::{Graph, Node, ValueId};
+use relayout_ir::op::int_or_default;
 use relayout_ir::op::read::epsilon;
 
 /// Largest factor that is taken into weights, and the inverse of the smallest besides 0: beyond it weights may leave the range
@@ -87,7 +88,7 @@ pub fn reading(graph: &Graph, node: &Node, x: ValueId, axis: Option<usize>, chan
 fn batch_normalization(graph: &Graph, node: &Node, x: ValueId, axis: Option<usize>, channels: usize) -> Option<Affine> {
     let trains = node.flag("training_mode");
     // Before opset 7 an attribute says which mode it is; before 9, one may make statistics per element.
-    let per_element = node.opset < 7 || (node.opset < 9 && node.int("spatial").unwrap_or(1) == 0);
+    let per_element = node.opset < 7 || (node.opset < 9 && int_or_default(node, "spatial") == Some(0));
     if trains || per_element || axis != Some(1) || node.operand(0) != Some(x) {
         return None;
     }

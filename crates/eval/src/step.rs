@@ -9,8 +9,8 @@ use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node};
-use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::{Cut, Place, cuts, elements_taken, place_of, reduced};
+use relayout_ir::op::{int_or_default, normalize_axis};
 
 /// What is done to the operands.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ impl Step {
             // Before opset 6 it was another op.
             "Tile" if node.opset >= 6 => Step::Tile,
             "Concat" => Step::Concat(normalize_axis(node.int("axis")?, rank()?)?),
-            "Gather" => Step::Gather(normalize_axis(node.int("axis").unwrap_or(0), rank()?)?),
+            "Gather" => Step::Gather(normalize_axis(int_or_default(node, "axis")?, rank()?)?),
             "Slice" => Step::Box(sliced(graph, node)?),
             "Split" => Step::Box(split(graph, node, slot)?),
             "ScatterND" if matches!(node.str("reduction"), None | Some("none")) => Step::Scatter,
@@ -92,8 +92,8 @@ impl Step {
                 Some(Attr::Tensor(c)) => c.clone(),
                 Some(_) => return None,
             }),
-            "DequantizeLinear" if node.int("block_size").unwrap_or(0) == 0 => {
-                Step::Dequantize(normalize_axis(node.int("axis").unwrap_or(1), rank()?).unwrap_or(0))
+            "DequantizeLinear" if !node.flag("block_size") => {
+                Step::Dequantize(normalize_axis(int_or_default(node, "axis")?, rank()?).unwrap_or(0))
             }
             _ => return None,
         })
@@ -331,7 +331,7 @@ fn sliced(graph: &Graph, node: &Node) -> Option<Vec<(i64, i64)>> {
 /// Start per axis of one result of a Split.
 fn split(graph: &Graph, node: &Node, slot: usize) -> Option<Vec<(i64, i64)>> {
     let rank = graph.value(node.operand(0)?).ty.rank()?;
-    let axis = normalize_axis(node.int("axis").unwrap_or(0), rank)?;
+    let axis = normalize_axis(int_or_default(node, "axis")?, rank)?;
     let mut start = 0i64;
     for before in node.outputs.get(..slot)? {
         start += graph.value((*before)?).ty.const_shape()?.get(axis)?;

@@ -6,6 +6,7 @@ use crate::Tensor;
 use crate::shuffle::{broadcast, places, strides};
 use relayout_ir::dim::element_count;
 use relayout_ir::graph::{Graph, Node};
+use relayout_ir::op::float_or_default;
 use relayout_ir::op::read::{Window, group, windows};
 
 /// An op that is one.
@@ -35,8 +36,8 @@ impl Product {
             // Before opset 7 the third operand broadcast by an attribute.
             "Gemm" if node.opset >= 7 => Product::Gemm {
                 turned: [node.flag("transA"), node.flag("transB")],
-                alpha: node.float("alpha").unwrap_or(1.0).into(),
-                beta: node.float("beta").unwrap_or(1.0).into(),
+                alpha: float_or_default(node, "alpha")?.into(),
+                beta: float_or_default(node, "beta")?.into(),
             },
             "Conv" => {
                 let windows = windows(graph, node).ok()?;

@@ -4,8 +4,8 @@ use super::{floats, operand, read};
 use crate::Tensor;
 use crate::shuffle::strides;
 use relayout_ir::graph::{Graph, Node};
-use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::{epsilon, reduced};
+use relayout_ir::op::{int_or_default, normalize_axis};
 
 /// One number for each row.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ impl Softmax {
         };
         let rank = graph.value(node.operand(0)?).ty.rank()?;
         let one = node.opset >= 13;
-        let axis = normalize_axis(node.int("axis").unwrap_or(if one { -1 } else { 1 }), rank)?;
+        let axis = normalize_axis(int_or_default(node, "axis")?, rank)?;
         Some(Softmax { axes: if one { vec![axis] } else { (axis..rank).collect() }, logarithm })
     }
 
@@ -111,7 +111,7 @@ impl Norm {
             let centred = node.onnx() != Some("RMSNormalization");
             Rows::Own { dims: dims.to_vec(), axes, epsilon, centred }
         };
-        let axis = |default: i64| normalize_axis(node.int("axis").unwrap_or(default), rank);
+        let axis = || normalize_axis(int_or_default(node, "axis")?, rank);
         let (rows, scaled) = match node.onnx()? {
             "BatchNormalization" if node.opset >= 9 && rank >= 2 => {
                 let trains = node.flag("training_mode");
@@ -132,10 +132,10 @@ impl Norm {
                 let scaled = Scaled::Channels(if node.opset < 21 { each } else { 1 });
                 (own(&[dims[0], groups, rest], vec![2]), scaled)
             }
-            "LayerNormalization" | "RMSNormalization" => (own(&dims, (axis(-1)?..rank).collect()), Scaled::Broadcast),
+            "LayerNormalization" | "RMSNormalization" => (own(&dims, (axis()?..rank).collect()), Scaled::Broadcast),
             "LpNormalization" => {
                 let of = if node.int("p") == Some(1) { absolutes } else { |row: &[f64]| squares(row).sqrt() };
-                (Rows::Length { axis: axis(-1)?, of }, Scaled::No)
+                (Rows::Length { axis: axis()?, of }, Scaled::No)
             }
             _ => return None,
         };

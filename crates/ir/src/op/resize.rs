@@ -13,6 +13,7 @@
 //!
 //! Axes that are interpolated keep their order among themselves: another one sums otherwise, so that the last bit differs.
 
+use super::default::text_or_default;
 use super::infer::{Answer, InferContext, Inferred, MAX_RANK, typed};
 use super::query::{listed, resized, ty};
 use super::{Axes, Case, OpDef};
@@ -93,7 +94,7 @@ fn computed(graph: &Graph, node: &Node, rank: usize) -> Option<Vec<Vec<usize>>> 
     }
     let changed = interpolated(graph, node, rank);
     let kept = |axis: usize| !changed.contains(&axis);
-    let mode = node.str("mode").unwrap_or("nearest");
+    let mode = text_or_default(node, "mode").unwrap_or_default();
     let of_floats = ty(graph, node, 0).and_then(Type::dtype).is_some_and(DType::is_float);
     let fits = |order: &[usize]| {
         let outer_two = matches!(order, [a, b, ..] if kept(*a) && kept(*b));

@@ -2,8 +2,8 @@
 
 use relayout_ir::graph::{Graph, Node, ValueId};
 use relayout_ir::layout::storage::{StorageId, StorageView};
-use relayout_ir::op::cuts;
 use relayout_ir::op::read::elements_taken;
+use relayout_ir::op::{cuts, int_or_default};
 use serde::{Deserialize, Serialize};
 
 /// A tensor that can lie in the storage of another one: a result of a Slice or Split in that of operand 0, an operand of a Concat
@@ -62,7 +62,7 @@ fn parts(
 ) -> Option<Vec<(StorageView, Option<ValueId>)>> {
     let all = whole(graph, all?)?;
     let rank = i64::try_from(all.shape().len()).ok()?;
-    let axis = usize::try_from(node.int("axis").unwrap_or(0).checked_rem_euclid(rank)?).ok()?;
+    let axis = usize::try_from(int_or_default(node, "axis").unwrap_or(0).checked_rem_euclid(rank)?).ok()?;
     let size = |v: &Option<ValueId>| graph.value((*v)?).ty.const_shape()?.get(axis).copied();
     let sizes: Vec<i64> = members.iter().map(size).collect::<Option<_>>()?;
     Some(all.split(axis, &sizes).ok()?.into_iter().zip(members.iter().copied()).collect())

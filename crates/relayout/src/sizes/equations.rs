@@ -2,7 +2,7 @@
 
 use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Graph, Node, Op};
-use relayout_ir::op::read::{List, known_ints, list};
+use relayout_ir::op::read::{List, group, known_ints, list};
 use std::collections::BTreeSet;
 
 /// Something that has to hold of an extent, or of an expression of extents, for a node to run.
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
     }
 
     fn groups(&self) -> i64 {
-        self.node.int("group").unwrap_or(1)
+        group(self.node).unwrap_or(1)
     }
 
     fn need(&mut self, dim: &Dim, need: Need) {

@@ -5,8 +5,8 @@ use super::{Calls, FIRST_PADDING_OPSET, call, extent, kind, only_result, opset, 
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Node, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::epsilon;
+use relayout_ir::op::{int_or_default, normalize_axis};
 use relayout_target_api::{Cost, NodeQuery, Offer, TargetForm};
 use std::sync::Arc;
 
@@ -115,14 +115,14 @@ fn divides(node: &Node) -> bool {
 
 /// Whether a batch normalization is one of inference, per channel.
 fn infers(node: &Node) -> bool {
-    !node.flag("training_mode") && node.int("spatial").unwrap_or(1) == 1 && divides(node)
+    !node.flag("training_mode") && int_or_default(node, "spatial") == Some(1) && divides(node)
 }
 
 /// Whether scales are one per channel: with blocks of channels the standard op has no axis to name.
 fn is_by_channel(query: &NodeQuery<'_>, node: &Node) -> bool {
     let scales = node.operand(1).and_then(|v| query.graph.value(v).ty.rank());
     let rank = node.operand(0).and_then(|v| query.graph.value(v).ty.rank()).unwrap_or(0);
-    let axis = normalize_axis(node.int("axis").unwrap_or(1), rank);
+    let axis = int_or_default(node, "axis").and_then(|axis| normalize_axis(axis, rank));
     scales == Some(1) && !node.flag("block_size") && axis == Some(1)
 }
 
@@ -177,7 +177,7 @@ impl Calls {
             return None;
         }
         let by_channel = node.operand(1).and_then(|v| graph.value(v).ty.rank()) == Some(1);
-        let axis = normalize_axis(node.int("axis").unwrap_or(1), rank)?;
+        let axis = normalize_axis(int_or_default(node, "axis")?, rank)?;
         let filters = extent(graph, y, axis)?;
         let mut kernels: Vec<Offer> = Vec::new();
         for read in self.convolutions(&query.at(reader)).unwrap_or_default() {

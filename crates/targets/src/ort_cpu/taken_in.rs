@@ -2,6 +2,7 @@
 
 use relayout_ir::attr::Attr;
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
+use relayout_ir::op::float_or_default;
 use relayout_ir::op::read::{number, number_told};
 
 /// An activation that the kernels of convolutions apply.
@@ -114,7 +115,7 @@ fn gated(graph: &Graph, product: NodeId) -> Option<(ValueId, NodeId)> {
         let maker = graph.node(n);
         let is_gate = maker.onnx() == Some("HardSigmoid") && maker.operand(0) == Some(x);
         let slope = maker.float("alpha").is_some_and(|alpha| (alpha - 1.0 / 6.0).abs() < SLOPE_WITHIN);
-        let starts = maker.float("beta").unwrap_or(0.5).to_bits() == 0.5_f32.to_bits();
+        let starts = float_or_default(maker, "beta").is_some_and(|beta| beta.to_bits() == 0.5_f32.to_bits());
         (is_gate && slope && starts && graph.only_use(gate).is_some()).then_some((x, n))
     })
 }

@@ -17,7 +17,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::build::Builder;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, ValueId};
-use relayout_ir::op::normalize_axis;
+use relayout_ir::op::{int_or_default, normalize_axis};
 use relayout_target_api::{Context, Cost, Counted, Declared, Fact, Numerics, Pass, Rule, Slot};
 
 /// The rule.
@@ -82,7 +82,7 @@ struct Weights {
 impl Weights {
     fn recognize(graph: &Graph, n: NodeId) -> Option<Weights> {
         let node = graph.node(n);
-        let whole = node.onnx() == Some("DequantizeLinear") && node.int("block_size").unwrap_or(0) == 0;
+        let whole = node.onnx() == Some("DequantizeLinear") && !node.flag("block_size");
         let result = node.only_result().filter(|&v| whole && !graph.is_read_by_name(v))?;
         let (integers, scale) = (node.operand(0)?, node.operand(1)?);
         let (w, s) = (graph.constant(integers)?, graph.constant(scale)?);
@@ -106,7 +106,7 @@ impl Weights {
         let zeros = zeros.iter().any(|&z| z != 0).then(|| zeros.iter().map(|&z| z as f64).collect());
         let mut beside = Vec::new();
         if scales.len() != 1 {
-            let axis = normalize_axis(node.int("axis").unwrap_or(1), w.dims.len())?;
+            let axis = normalize_axis(int_or_default(node, "axis")?, w.dims.len())?;
             beside = vec![1; w.dims.len()];
             beside[axis] = *s.dims.first().filter(|_| s.dims == [w.dims[axis]])?;
         }

@@ -10,6 +10,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::form::{self, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, ValueId};
 use relayout_ir::layout::Layout;
+use relayout_ir::op::int_or_default;
 use relayout_target_api::{Cost, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused, TargetForm};
 use std::sync::Arc;
 
@@ -97,7 +98,7 @@ impl Sides {
 fn is_taken(node: &Node) -> bool {
     match node.onnx() {
         Some("Resize") => node.ints("axes").is_none() && node.str("mode") != Some("cubic"),
-        Some("BatchNormalization") => !node.flag("training_mode") && node.int("spatial").unwrap_or(1) == 1,
+        Some("BatchNormalization") => !node.flag("training_mode") && int_or_default(node, "spatial") == Some(1),
         _ => true,
     }
 }

@@ -38,5 +38,5 @@ pub fn units(graph: &Graph, node: &Node) -> Option<Units> {
     };
     let few = matches!(dtype, DType::U8 | DType::I8 | DType::U16 | DType::I16);
     let single = [floats, by].iter().all(|&v| graph.value(v).ty.dtype() == Some(DType::F32));
-    (few && single && node.int("block_size").unwrap_or(0) == 0).then_some(Units { scale, zero, dtype })
+    (few && single && !node.flag("block_size")).then_some(Units { scale, zero, dtype })
 }

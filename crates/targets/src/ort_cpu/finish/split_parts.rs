@@ -10,8 +10,8 @@ use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::known_ints;
+use relayout_ir::op::{int_or_default, normalize_axis};
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::storage::same_bytes;
 use relayout_ir::types::Type;
@@ -97,7 +97,7 @@ fn part_of(graph: &Graph, n: NodeId, count: usize) -> Option<usize> {
     let (&[Some(_), Some(index)], &[Some(y)]) = (&node.inputs[..], &node.outputs[..]) else { return None };
     let plain = matches!(node.form, Form::Axes(_)) && graph.value(y).layout.is_row_major();
     let scalar = graph.value(index).ty.rank() == Some(0);
-    if node.onnx() != Some("Gather") || node.int("axis").unwrap_or(0) != 0 || !plain || !scalar {
+    if node.onnx() != Some("Gather") || int_or_default(node, "axis") != Some(0) || !plain || !scalar {
         return None;
     }
     let [index] = known_ints(graph, index)?[..] else { return None };

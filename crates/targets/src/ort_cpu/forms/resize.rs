@@ -6,6 +6,7 @@ use crate::ort_cpu::runs::{Runs, slots_of};
 use relayout_ir::attr::Attr;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node, ValueId};
+use relayout_ir::op::text_or_default;
 use relayout_ir::storage::ImageAxes;
 use relayout_target_api::{Become, Candidates, Cost, NodeQuery, Offer, TargetForm};
 use std::sync::Arc;
@@ -56,13 +57,13 @@ impl Scaled {
         let factors = factors(query, node, y)?;
         // Until opset 10 there was one way to do it.
         let modern = node.onnx() == Some("Resize") && node.opset >= 11;
-        let coordinates = node.str("coordinate_transformation_mode").unwrap_or("half_pixel");
+        let coordinates = text_or_default(node, "coordinate_transformation_mode").unwrap_or_default();
         let coordinates = if modern { coordinates } else { "asymmetric" };
-        let rounding = node.str("nearest_mode").unwrap_or("round_prefer_floor");
+        let rounding = text_or_default(node, "nearest_mode").unwrap_or_default();
         let rounding = if modern { rounding } else { "floor" };
         let plain =
             !node.flag("antialias") && node.str("keep_aspect_ratio_policy").is_none_or(|policy| policy == "stretch");
-        let (mode, coordinates) = match (node.str("mode").unwrap_or("nearest"), coordinates, rounding) {
+        let (mode, coordinates) = match (text_or_default(node, "mode")?, coordinates, rounding) {
             // Between pixel centres no place is a tie at whole factors, so rounding is what taking the floor is.
             ("nearest", "asymmetric", "floor")
             | ("nearest", "half_pixel" | "pytorch_half_pixel", "round_prefer_floor" | "round_prefer_ceil") => {

@@ -6,6 +6,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, OpName, Use, ValueId};
+use relayout_ir::op::float_or_default;
 use relayout_ir::patch::{NewOperand, Patch, remove_dead};
 use relayout_target_api::{PassError, each_graph};
 
@@ -87,7 +88,7 @@ fn activation(node: &Node) -> Option<Node> {
 /// A product with turned operands, scaled.
 fn product(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     let node = graph.node(n);
-    let alpha = node.float("alpha").unwrap_or(1.0);
+    let alpha = float_or_default(node, "alpha").unwrap_or(1.0);
     let turned = [node.flag("transA"), node.flag("transB")];
     let ranks: Vec<Option<usize>> =
         (0..2).map(|slot| Some(graph.value(node.operand(slot)?).ty.shape()?.len())).collect();

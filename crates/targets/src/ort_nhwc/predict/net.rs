@@ -5,6 +5,7 @@ use crate::ort_nhwc::providers::Unknown;
 use relayout_ir::attr::Attr;
 use relayout_ir::graph::{Graph, Node as IrNode, Op, ValueId};
 use relayout_ir::op::normalize_axis;
+use relayout_ir::op::read::keeps_axes;
 use relayout_target_api::Sizes;
 use rustc_hash::FxHashMap;
 
@@ -108,7 +109,7 @@ impl Net {
                 op: if whole { name.name.clone() } else { String::new() },
                 perm: perm_of(node, rank),
                 axes: axes_of(graph, node, rank),
-                keeps: node.int("keepdims").unwrap_or(1) != 0,
+                keeps: keeps_axes(node),
                 opset: node.opset,
                 picks: index.is_some_and(|v| v.constant && v.shape.as_ref().is_some_and(Vec::is_empty)),
                 ..Node::default()

@@ -21,6 +21,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
+use relayout_ir::op::text_or_default;
 use relayout_ir::types::Type;
 use relayout_target_api::{
     Cost, Counted, Fragment, Left, Made, NodeQuery, Numerics, Offer, Operand, Piece, Refused, Rule, TargetForm,
@@ -134,7 +135,7 @@ impl Resize {
         let told: Vec<&Constant> =
             slots(node.opset).iter().filter_map(|&slot| graph.constant(node.operand(slot)?)).collect();
         let full = |c: &&Constant| c.dims == [i64::try_from(rank).unwrap_or(0)];
-        let mode = node.str("coordinate_transformation_mode").unwrap_or("half_pixel");
+        let mode = text_or_default(node, "coordinate_transformation_mode")?;
         let plain = node.ints("axes").is_none()
             && !node.flag("antialias")
             && !node.flag("exclude_outside")
@@ -142,7 +143,7 @@ impl Resize {
             && node.str("keep_aspect_ratio_policy").is_none_or(|policy| policy == "stretch");
         let scales = told.iter().copied().find(full).filter(|_| plain)?;
         let kept = keeps_channels(graph, x, y, scales)?;
-        let linear = match node.str("mode").unwrap_or("nearest") {
+        let linear = match text_or_default(node, "mode")? {
             "nearest" => None,
             "linear" if rank == 4 && node.opset >= 11 => Some(Linear::recognize(graph, [x, y], scales, mode)?),
             _ => return None,
