@@ -3,7 +3,7 @@
 use crate::checks::lies::laid;
 use crate::files::model::{DeclaredDim, Input, Model};
 use crate::graph::eval::{Refusal, Values};
-use crate::terms::term::Terms;
+use crate::terms::state::Terms;
 use crate::terms::value::Value;
 use std::collections::BTreeMap;
 

@@ -15,8 +15,8 @@ use crate::graph::eval::{Machine, Refusal, SHAPELESS, Values, described, explain
 use crate::graph::sizes;
 use crate::lemmas::halves;
 use crate::terms::align::term_of;
+use crate::terms::state::Terms;
 use crate::terms::symbolic::Symbolic;
-use crate::terms::term::Terms;
 use crate::terms::value::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;

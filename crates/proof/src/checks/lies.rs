@@ -1,7 +1,7 @@
 //! Values as claims and agreements say that they lie.
 
 use super::agreed::Digits;
-use crate::terms::term::Terms;
+use crate::terms::state::Terms;
 use crate::terms::value::{Value, count_of};
 use crate::terms::view::{self, View, normal};
 

@@ -6,11 +6,13 @@
 //! stay as they are, so that only what differs is written anew.
 
 use super::scales::{ROUNDINGS, epsilon, unit};
-use crate::ops::{binary, pointwise, together};
 use crate::terms::align::{Class, acted, term_of};
+use crate::terms::arg::{Arg, Op, Term, numbers};
 use crate::terms::name::Name::{self, Model};
 use crate::terms::name::{OpName, Own};
-use crate::terms::term::{Arg, Op, Term, Terms, numbers};
+use crate::terms::pointwise::{binary, pointwise, together};
+use crate::terms::real::{RealForm, as_is};
+use crate::terms::state::Terms;
 use crate::terms::value::{Source, Value};
 use crate::terms::view::{self, Digit, View, normal};
 use std::rc::Rc;
@@ -52,16 +54,6 @@ const NORMALIZATIONS: &[&str] = &["GroupNormalization", "InstanceNormalization",
 /// Most real forms inside of each other, of operands that have none yet.
 const NESTED: u32 = 128;
 
-/// A real form, and the largest relative difference between a constant in it and the one that a rule asks for.
-#[derive(Clone, Debug)]
-pub(crate) struct RealForm {
-    pub(crate) term: u32,
-    /// The axes of the term that it is a form of, along those of this one; `None` if they are the same.
-    pub(crate) view: Option<View>,
-    pub(crate) factor: f64,
-    pub(crate) bound: f64,
-}
-
 /// A number times a value, and the difference as a form has it.
 struct Multiple {
     value: Value,
@@ -76,10 +68,6 @@ type Ruled = Option<(Value, f64, f64)>;
 pub(crate) fn whole(terms: &mut Terms, term: u32, bound: u32) -> RealForm {
     let form = form(terms, term, bound);
     one(terms, form).unwrap_or(as_is(term))
-}
-
-pub(crate) fn as_is(term: u32) -> RealForm {
-    RealForm { term, view: None, factor: 1.0, bound: 0.0 }
 }
 
 /// The real form of a term of the input, if it is another term: with its factor, and as one term.

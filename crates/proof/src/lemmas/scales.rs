@@ -8,15 +8,16 @@ mod cut;
 
 use super::real;
 use crate::terms::align::Class;
+use crate::terms::arg::{Arg, Term};
 use crate::terms::name::Name::{self, Model};
-use crate::terms::name::{Own, TermName};
+use crate::terms::name::Own;
+use crate::terms::real::{Core, Cores, Known, RealForm};
+use crate::terms::state::Terms;
 use crate::terms::strided::{COPIED, Dims, Elements, Loop, RUN, Run, common, stepped, walk};
-use crate::terms::term::{Arg, Term, Terms};
 use crate::terms::value::count_of;
 use crate::terms::view::{self, View};
 use cut::pieces;
 use half::f16;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// How many roundings of constants are allowed for.
@@ -53,36 +54,6 @@ struct Affine {
     size: Grid,
 }
 
-/// What two sums of products must have in common: everything but the numbers.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Core {
-    /// The op and what it is told; `None` for scales alone.
-    op: Option<(TermName, Vec<u8>)>,
-    x: Arg,
-    over: Vec<i64>,
-    class: Vec<Class>,
-    /// The common axes that the weights have, and their own extents.
-    axes: Vec<u32>,
-    own: Vec<i64>,
-}
-
-/// Terms of the input by their core, each with its real form and the difference in it, and by their real form.
-#[derive(Debug, Default)]
-pub(crate) struct Cores {
-    products: BTreeMap<u64, Vec<(Core, u32, u32, f64)>>,
-    forms: BTreeMap<u32, Known>,
-    /// The same by what a number is times in the real form, and the number.
-    parts: BTreeMap<u32, (Known, f64)>,
-}
-
-/// A term of the input by its real form, and how its axes lie along those of the form, if not as they are.
-#[derive(Clone, Debug)]
-struct Known {
-    term: u32,
-    view: Option<View>,
-    bound: f64,
-}
-
 /// What a lemma found: a term of the input, and the largest relative difference of a constant.
 pub(crate) struct LemmaMatch {
     pub(crate) term: u32,
@@ -108,11 +79,11 @@ impl Cores {
         let mut cores = Cores::default();
         for term in 0..count {
             let form = real::of_input(terms, term, count).map(|(factored, form)| {
-                let real::RealForm { term: of, view, factor, bound } = factored;
+                let RealForm { term: of, view, factor, bound } = factored;
                 if factor.is_normal() {
                     cores.parts.entry(of).or_insert((Known { term, view, bound }, factor));
                 }
-                let real::RealForm { term: form, view, bound, .. } = form;
+                let RealForm { term: form, view, bound, .. } = form;
                 cores.forms.entry(form).or_insert(Known { term, view: view.clone(), bound });
                 (form, view, bound)
             });
@@ -140,7 +111,7 @@ impl Cores {
     }
 
     /// The term of the input that has a form or is one.
-    pub(crate) fn formed(&self, terms: &Terms, form: &real::RealForm, bound: u32) -> Option<LemmaMatch> {
+    pub(crate) fn formed(&self, terms: &Terms, form: &RealForm, bound: u32) -> Option<LemmaMatch> {
         let own = Known { term: form.term, view: None, bound: 0.0 };
         let known = if form.term < bound { &own } else { self.forms.get(&form.term)? };
         let view = between(terms, form, known)?;
@@ -148,11 +119,11 @@ impl Cores {
     }
 
     /// The form with a term of the input in the place of what this is a multiple of.
-    pub(crate) fn part(&self, terms: &Terms, form: &real::RealForm) -> Option<real::RealForm> {
+    pub(crate) fn part(&self, terms: &Terms, form: &RealForm) -> Option<RealForm> {
         let (known, factor) = self.parts.get(&form.term)?;
         let view = Some(between(terms, form, known)?);
         let (factor, bound) = (form.factor / factor, form.bound.max(known.bound));
-        factor.is_normal().then_some(real::RealForm { term: known.term, view, factor, bound })
+        factor.is_normal().then_some(RealForm { term: known.term, view, factor, bound })
     }
 
     /// The same by scales and shifts.
@@ -171,7 +142,7 @@ impl Cores {
 }
 
 /// What has a form, along the axes of the term of the input that has the same one.
-fn between(terms: &Terms, form: &real::RealForm, known: &Known) -> Option<View> {
+fn between(terms: &Terms, form: &RealForm, known: &Known) -> Option<View> {
     let base = &terms.get(form.term).base;
     let (_, as_it_is) = view::identity(base);
     let back = view::inverse(known.view.as_ref().unwrap_or(&as_it_is), base)?;

@@ -1,15 +1,14 @@
 //! Ops that act along some axes, where the order of indices matters, and treat the others alike.
 
-use super::{Call, Made, Results, axes_of, axis_of, blocked, blocks, movement, one};
+use super::picks::{listed, parts_of, pick, range};
+use super::{Call, Made, Results, axes_of, axis_of, blocked, movement, one};
 use crate::lemmas::halves::{BFLOAT16, DOUBLE, FLOAT, HALF};
-use crate::lemmas::real::operand;
-use crate::terms::align::term_of;
+use crate::terms::arg::{Acted, Op};
 use crate::terms::name::{Name, Own};
-use crate::terms::slots::{self, Fill, places, stripped};
-use crate::terms::term::{Acted, Op, Terms};
+use crate::terms::slots::{self, Fill};
+use crate::terms::state::Terms;
 use crate::terms::value::Value;
-use crate::terms::view::{self, Digit, REPEAT, View, normal};
-use std::rc::Rc;
+use crate::terms::view::{self, Digit, normal};
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let made = match call.op {
@@ -26,147 +25,6 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         _ => return None,
     };
     Some(made.and_then(one))
-}
-
-/// These indices of an axis. Those of real places alone are indices of the value without slots.
-pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Made {
-    let extent = x.shape()[axis];
-    if terms.is_open(extent) {
-        return Err("its axis differs from call to call".to_owned());
-    }
-    if indices.is_empty() || indices.iter().any(|i| *i < 0 || *i >= extent) {
-        return Err(format!("indices beyond axis {axis} of extent {extent}"));
-    }
-    if indices.len() as i64 == extent && indices.iter().enumerate().all(|(at, i)| at as i64 == *i) {
-        return Ok(x.clone());
-    }
-    if let Some(found) = stripped(terms, x, axis) {
-        let real = places(&found.runs);
-        let inner: Option<Vec<i64>> = indices.iter().map(|i| real.binary_search(i).ok().map(|at| at as i64)).collect();
-        if let Some(inner) = inner {
-            return pick(terms, &found.value, axis, &inner);
-        }
-    }
-    if let Some(y) = pick_again(terms, x, axis, indices) {
-        return Ok(y);
-    }
-    let run = indices.iter().enumerate().all(|(at, i)| indices[0] + at as i64 == *i);
-    if let Some(y) =
-        Some(run).filter(|run| *run).and_then(|_| blocks::cropped(terms, x, axis, indices[0], indices.len() as i64))
-    {
-        return Ok(y);
-    }
-    let apart = pick_whole(terms, x, axis, indices).or_else(|| pick_outer(terms, x, axis, indices));
-    if let Some(y) = apart.or_else(|| pick_woven(terms, x, axis, indices)) {
-        return Ok(y);
-    }
-    let acted = Acted { axis, told: indices.to_vec(), out: indices.len() as i64 };
-    let op = Op { name: Name::Own(Own::Pick), attrs: &[], dtype: x.dtype };
-    terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
-}
-
-/// Indices of the last axis of a value, as a term that picks them has them.
-pub(super) struct Picked {
-    /// The value.
-    pub(super) of: Value,
-    indices: Vec<i64>,
-    base: Vec<i64>,
-}
-
-impl Picked {
-    /// What a value is made of, if by such a term.
-    pub(super) fn recognize(terms: &Terms, x: &Value) -> Option<Picked> {
-        let term = Rc::clone(terms.get(term_of(x)?));
-        let [(digits, indices)] = term.along.as_slice() else { return None };
-        let all = operand(terms, &term, 0).filter(|_| term.is(Own::Pick))?.expanded(&term.over)?;
-        let kept = term.alike();
-        let whole = |axis: usize| normal([Digit { axis: axis as u32, extent: term.over[axis], stride: 1 }]);
-        let seen: View = kept.map(whole).chain([digits.clone()]).collect();
-        let of = Value { view: view::composed(&seen, &all.view)?, ..all };
-        Some(Picked { of, indices: indices.clone(), base: term.base.clone() })
-    }
-
-    /// The same indices of a value that was computed of this one, seen as `x` is.
-    pub(super) fn again(&self, terms: &mut Terms, all: &Value, x: &Value) -> Option<Value> {
-        let y = pick(terms, all, all.rank().checked_sub(1)?, &self.indices).ok()?.reshaped(&self.base)?;
-        Some(Value { view: view::composed(&x.view, &y.view)?, ..y })
-    }
-}
-
-/// Indices of indices are indices of the value that those are of.
-fn pick_again(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Option<Value> {
-    let Picked { of, indices: known, mut base } = Picked::recognize(terms, x)?;
-    let last = base.len().checked_sub(1).filter(|last| base[*last] == known.len() as i64)?;
-    let made = |extent: i64| normal([Digit { axis: last as u32, extent, stride: 1 }]);
-    (*x.view.get(axis)? == made(base[last])).then_some(())?;
-    let told: Option<Vec<i64>> = indices.iter().map(|at| known.get(usize::try_from(*at).ok()?).copied()).collect();
-    let y = pick(terms, &of, of.rank().checked_sub(1)?, &told?).ok()?;
-    base[last] = indices.len() as i64;
-    let mut view = x.view.clone();
-    view[axis] = made(base[last]);
-    let y = y.reshaped(&base)?;
-    Some(Value { view: view::composed(&view, &y.view)?, ..y })
-}
-
-/// Indices of an outer digit of an axis whose inner one is another axis: they are runs of indices of both together.
-fn pick_whole(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Option<Value> {
-    let [outer] = x.view.get(axis)?.as_slice() else { return None };
-    let each = outer.stride;
-    let inner = [Digit { axis: outer.axis, extent: each, stride: 1 }];
-    let runs = indices.len() as i64;
-    if x.is_constant() || outer.axis == REPEAT || each < 2 || runs.checked_mul(each)? > LISTED {
-        return None;
-    }
-    let other = x.view.iter().position(|digits| digits.as_slice() == inner)?;
-    let mut order: Vec<usize> = (0..x.rank()).filter(|at| ![axis, other].contains(at)).collect();
-    let first = order.len();
-    order.extend([axis, other]);
-    let moved = x.permuted(&order)?;
-    let mut shape = moved.shape();
-    shape.splice(first.., [outer.extent * each]);
-    let told: Vec<i64> = indices.iter().flat_map(|i| (0..each).map(move |at| i * each + at)).collect();
-    let y = pick(terms, &moved.reshaped(&shape)?, first, &told).ok()?;
-    shape.splice(first.., [runs, each]);
-    let back: Vec<usize> = (0..x.rank()).filter_map(|axis| order.iter().position(|at| *at == axis)).collect();
-    y.reshaped(&shape)?.permuted(&back)
-}
-
-/// Neighbouring indices that are all of what the inner digits of the axis count: they are indices of the outer digits.
-fn pick_outer(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Option<Value> {
-    let (first, count) = (*indices.first()?, indices.len() as i64);
-    let run = indices.iter().enumerate().all(|(at, i)| first + at as i64 == *i);
-    let digits = x.view.get(axis).filter(|_| run && !x.is_constant())?;
-    let whole = |inner: &i64| *inner > 1 && first % inner == 0 && count % inner == 0;
-    let inner = (1..digits.len()).map(|at| view::extent(&digits[at..])).find(whole)?;
-    let mut shape = x.shape();
-    shape.splice(axis..=axis, [shape[axis] / inner, inner]);
-    let outer = listed(first / inner, count / inner, 1).ok()?;
-    let y = pick(terms, &x.reshaped(&shape)?, axis, &outer).ok()?;
-    shape.splice(axis..=axis + 1, [count]);
-    y.reshaped(&shape)
-}
-
-/// One index of each of several equal parts of an axis, then the next one of each: they are indices of an axis that counts within a part.
-fn pick_woven(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Option<Value> {
-    let (extent, count) = (x.shape()[axis], indices.len());
-    let each = *indices.get(1)? - indices[0];
-    if x.is_constant() || each < 2 || extent % each != 0 {
-        return None;
-    }
-    let (parts, groups) = (extent / each, usize::try_from(extent / each).ok()?);
-    let woven = |run: &[i64]| run[0] < each && run.iter().enumerate().all(|(at, i)| run[0] + at as i64 * each == *i);
-    if parts < 2 || !count.is_multiple_of(groups) || !indices.chunks(groups).all(woven) {
-        return None;
-    }
-    let mut shape = x.shape();
-    shape.splice(axis..=axis, [parts, each]);
-    let mut order: Vec<usize> = (0..shape.len()).collect();
-    order.swap(axis, axis + 1);
-    let inner: Vec<i64> = indices.iter().step_by(groups).copied().collect();
-    let y = pick(terms, &x.reshaped(&shape)?.permuted(&order)?, axis, &inner).ok()?;
-    let mut shape = x.shape();
-    shape[axis] = count as i64;
-    y.reshaped(&shape)
 }
 
 /// The same for a value that may be blocked: whole blocks of it are blocks of channels.
@@ -231,27 +89,6 @@ fn part_of_open(terms: &mut Terms, x: &Value, axis: usize, [start, end, step]: [
     terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
 }
 
-/// Most indices of an axis that are listed one by one.
-const LISTED: i64 = 1 << 18;
-
-/// `count` indices from `first` on, so far apart.
-pub(super) fn listed(first: i64, count: i64, step: i64) -> Result<Vec<i64>, String> {
-    if count > LISTED {
-        return Err(format!("the checker does not list {count} indices of an axis"));
-    }
-    Ok((0..count).map(|at| first + at * step).collect())
-}
-
-/// Indices of a slice, as ONNX clamps them.
-pub(super) fn range(start: i64, end: i64, step: i64, extent: i64) -> Result<Vec<i64>, String> {
-    let place = |n: i64| if n < 0 { n.saturating_add(extent) } else { n };
-    let (least, most) = if step > 0 { (0, extent) } else { (-1, extent - 1) };
-    let (first, end) = (place(start).clamp(0, most.max(0)), place(end).clamp(least, most));
-    let length = if step > 0 { end - first } else { first - end };
-    let steps = length.max(0).unsigned_abs().div_ceil(step.unsigned_abs());
-    listed(first, steps as i64, step)
-}
-
 fn gather(call: &mut Call<'_>) -> Made {
     let (x, list) = (call.need(0)?, call.need(1)?);
     let axis = movement::axis(call, 0, x.rank())?;
@@ -283,33 +120,6 @@ fn split(call: &mut Call<'_>) -> Results {
         start += part;
     }
     Ok(values)
-}
-
-/// The parts of an axis that a Split makes.
-pub(super) fn parts_of(call: &Call<'_>, extent: i64) -> Result<Vec<i64>, String> {
-    let parts = if let Some(parts) = call.list("split", 1)? {
-        parts
-    } else {
-        let count = call.results.len().max(1) as i64;
-        if call.int("num_outputs", count) != count {
-            return Err(format!("it has not {count} results"));
-        }
-        if call.terms.is_open(extent) {
-            return Err("its axis differs from call to call".to_owned());
-        }
-        let size = (extent + count - 1) / count;
-        (0..count).map(|at| size.min(extent - at * size)).collect()
-    };
-    parts.iter().try_for_each(|part| call.terms.closed(*part))?;
-    whole_parts(&parts, extent)?;
-    Ok(parts)
-}
-
-/// Whether parts are all of an axis, one behind the other.
-pub(super) fn whole_parts(parts: &[i64], extent: i64) -> Result<(), String> {
-    let all = parts.iter().try_fold(0_i64, |all, part| all.checked_add(*part));
-    let whole = all == Some(extent) && parts.iter().all(|part| *part > 0);
-    whole.then_some(()).ok_or_else(|| format!("parts {parts:?} of extent {extent}"))
 }
 
 fn concat(call: &mut Call<'_>) -> Made {

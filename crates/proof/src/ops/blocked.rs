@@ -5,14 +5,17 @@
 //! execution: a convolution of zeros with weights and a bias of zero is zero, and weights of zero take nothing from slots.
 
 use super::placed::windows_of;
-use super::window::{Windows, binary, convolved, pooled};
-use super::{Call, Made, Results, along, one};
+use super::window::{convolved, pooled};
+use super::{Call, Made, Results, one, picks};
 use crate::files::model::{Attr, width};
 use crate::terms::align::term_of;
+use crate::terms::arg::is_finite;
 use crate::terms::name::Own;
+use crate::terms::picked::picked;
+use crate::terms::pointwise::binary;
 use crate::terms::slots::{Fill, Runs, Stripped, bare, filled, joined, places};
-use crate::terms::term::is_finite;
 use crate::terms::value::Value;
+use crate::terms::windows::Windows;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     if call.domain != "com.microsoft.nchwc" {
@@ -108,7 +111,7 @@ fn reorder_output(call: &mut Call<'_>) -> Made {
         return Err(format!("it can't have {channels} of {physical} channels"));
     }
     let logical = unblocked(call, &x)?;
-    let y = along::pick(call.terms, &logical, 1, &along::listed(0, channels, 1)?)?;
+    let y = picks::pick(call.terms, &logical, 1, &picks::listed(0, channels, 1)?)?;
     let last = call.int("channels_last", 0) != 0;
     if last { y.permuted(&[0, 2, 3, 1]).ok_or_else(wrong) } else { Ok(y) }
 }
@@ -243,7 +246,7 @@ fn trimmed(call: &mut Call<'_>, x: &Value, kernel: Kernel) -> Result<(Value, Ker
 fn by_channel(found: &Stripped, kernel: &Kernel) -> Result<(Value, Kernel), String> {
     let real = places(&found.runs);
     let gone = others(&real, kernel.filters);
-    let weights = super::picked(&kernel.weights, 0, &gone)?;
+    let weights = picked(&kernel.weights, 0, &gone)?;
     let rest = zero_rows(kernel.bias.as_ref(), &gone)?
         && if found.fill == Fill::Zero { is_finite(&weights) } else { zero(&weights)? };
     if !rest {
@@ -260,8 +263,8 @@ fn others(real: &[i64], extent: i64) -> Vec<i64> {
 }
 
 fn rows_of(kernel: &Kernel, rows: &[i64]) -> Result<(Value, Option<Value>), String> {
-    let weights = super::picked(&kernel.weights, 0, rows)?;
-    let bias = kernel.bias.as_ref().map(|bias| super::picked(bias, 0, rows)).transpose()?;
+    let weights = picked(&kernel.weights, 0, rows)?;
+    let bias = kernel.bias.as_ref().map(|bias| picked(bias, 0, rows)).transpose()?;
     Ok((weights, bias))
 }
 
@@ -270,7 +273,7 @@ fn zero(value: &Value) -> Result<bool, String> {
 }
 
 fn zero_rows(bias: Option<&Value>, rows: &[i64]) -> Result<bool, String> {
-    bias.map_or(Ok(true), |bias| zero(&super::picked(bias, 0, rows)?))
+    bias.map_or(Ok(true), |bias| zero(&picked(bias, 0, rows)?))
 }
 
 /// Groups of channels: in each the real channels come first, and so do filters that are not all zero.
@@ -283,10 +286,10 @@ fn grouped(found: &Stripped, kernel: Kernel, block: i64) -> Result<(Value, Kerne
         return Err("its groups have slots in other places".to_owned());
     }
     let gone = others(&columns, c);
-    if !zero(&super::picked(&kernel.weights, 1, &gone)?)? {
+    if !zero(&picked(&kernel.weights, 1, &gone)?)? {
         return Err("it reads slots".to_owned());
     }
-    let weights = super::picked(&kernel.weights, 1, &columns)?;
+    let weights = picked(&kernel.weights, 1, &columns)?;
     let per = m / group;
     let places = real_rows(&weights, kernel.bias.as_ref(), block);
     let own: Vec<i64> = places.iter().copied().take_while(|row| *row < per).collect();
@@ -318,7 +321,7 @@ fn split_diagonal(weights: Value, group: i64) -> Result<(Value, i64), String> {
     let shape = weights.shape();
     let (per, c) = (shape[0] / group, shape[1]);
     let clear = |row: i64, from: i64, to: i64| {
-        let columns = |row: Value| super::picked(&row, 1, &(from..to).collect::<Vec<_>>()).ok()?.zero();
+        let columns = |row: Value| picked(&row, 1, &(from..to).collect::<Vec<_>>()).ok()?.zero();
         from == to || weights.part(0, row, 1).and_then(columns).unwrap_or(false)
     };
     let diagonal = |parts: i64| {

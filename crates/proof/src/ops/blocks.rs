@@ -6,13 +6,12 @@
 //!
 //! Neighbouring indices of what windows make along an axis are what windows with less padding make.
 
-use super::filters::Convolution;
-use super::window::{Windows, convolved};
+use super::window::convolved;
 use crate::terms::align::term_of;
-use crate::terms::term::Terms;
+use crate::terms::state::Terms;
 use crate::terms::value::Value;
 use crate::terms::view::{self, Digit, REPEAT, View, normal};
-use rustc_hash::FxHashMap;
+use crate::terms::windows::{Convolution, Windows};
 use std::rc::Rc;
 
 /// A convolution whose batch holds places of blocks of a spatial axis, as one of the axis that both are.
@@ -77,12 +76,6 @@ pub(super) fn batched(terms: &mut Terms, y: &Value, place: &Place) -> Option<Val
     to[0] = place.before * place.places * place.behind;
     to[place.axis] = extent / place.places;
     terms.moved(&split.permuted(&order)?, &to)
-}
-
-/// What terms of convolutions are made of.
-#[derive(Debug, Default)]
-pub(crate) struct Convolved {
-    of: FxHashMap<u32, Rc<Convolution>>,
 }
 
 /// Notes what a term of a convolution is made of.

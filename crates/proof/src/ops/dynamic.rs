@@ -3,8 +3,8 @@
 
 use super::{Call, Made, Results, one, pointwise, together};
 use crate::files::model::Attr;
+use crate::terms::arg::Op;
 use crate::terms::name::{Name, Own};
-use crate::terms::term::Op;
 use crate::terms::value::Value;
 use crate::terms::view::View;
 

@@ -1,14 +1,16 @@
 //! Ops that treat all indices along an axis alike: pointwise ones, and those that take the indices of some axes as a set.
 
 use super::{
-    BROADCASTS_SINCE, Call, Made, Results, axes_of, movement, one, over, pointwise, quantize, together, window,
+    BROADCASTS_SINCE, Call, Made, Results, axes_of, movement, one, pointwise, quantize, together, window,
 };
 use crate::files::model::{Attr, width};
 use crate::lemmas::halves::{self, BFLOAT16, DOUBLE, FLOAT, HALF};
 use crate::lemmas::real::through;
 use crate::terms::align::{broadcast, term_of};
-use crate::terms::name::{Name, Own};
-use crate::terms::term::{Op, Terms, numbers};
+use crate::terms::arg::{Op, numbers};
+use crate::terms::name::Name;
+use crate::terms::pointwise::contract;
+use crate::terms::state::Terms;
 use crate::terms::value::Value;
 use crate::terms::view::View;
 use std::rc::Rc;
@@ -427,12 +429,6 @@ fn global(call: &mut Call<'_>, name: &str) -> Made {
     let axes: Vec<usize> = (2..x.rank()).collect();
     let attrs = call.encoded(&[])?;
     together(call.terms, &Op { name: Name::Model(name), attrs: &attrs, dtype: x.dtype }, &[&x], &axes, true)
-}
-
-/// The sum of products over the axis `sum` of the common axes.
-pub(super) fn contract(terms: &mut Terms, shape: &[i64], a: (&Value, View), b: (&Value, View), sums: &[usize]) -> Made {
-    let dtype = a.0.dtype;
-    over(terms, &Op { name: Name::Own(Own::Contract), attrs: &[], dtype }, shape, &[a, b], sums, true)
 }
 
 fn matmul(call: &mut Call<'_>) -> Made {

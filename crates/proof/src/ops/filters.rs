@@ -6,29 +6,22 @@
 //!
 //! A convolution over volumes makes one such filter for each window along an axis, of the slices that the window holds.
 
-use super::window::Windows;
 use crate::files::model::width;
 use crate::lemmas::halves::{FLOAT, HALF};
-use crate::terms::lanes::{Lane, Place, lanes, places, roots};
+use crate::terms::arg::is_finite;
+use crate::terms::filters::{Number, Reading, Steps, Sum, Way, is_zero};
+use crate::terms::lane::Lane;
+use crate::terms::lanes::{Place, lanes, places, roots};
 use crate::terms::slots::{Fill, filled, joined};
-use crate::terms::term::{Terms, is_finite};
+use crate::terms::state::Terms;
 use crate::terms::value::{Source, Value};
 use crate::terms::view::{Digit, View};
+use crate::terms::windows::{Convolution, Windows};
 use crate::terms::{routed, view};
 use bytes::Bytes;
-use rustc_hash::{FxHashMap, FxHashSet};
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use rustc_hash::FxHashSet;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::rc::Rc;
-
-/// A convolution: [N, C, spatial] with constant weights [M, C / group, window].
-#[derive(Clone, Debug)]
-pub(super) struct Convolution {
-    pub(super) x: Value,
-    pub(super) w: Value,
-    pub(super) bias: Option<Value>,
-    pub(super) group: i64,
-    pub(super) windows: Windows,
-}
 
 /// Most channels of filters that are looked at, each with its weights.
 const MOST: i64 = 1 << 28;
@@ -45,72 +38,6 @@ const SAMPLES: usize = 16;
 enum Filter {
     Zero,
     Sum(Sum),
-}
-
-/// What a filter is: what it has in common with others that may be the same, and its lanes with their weights.
-#[derive(Debug)]
-struct Sum {
-    hash: u64,
-    tag: Rc<[u8]>,
-    bias: Rc<[u8]>,
-    /// Lanes by their numbers, in ascending order, and where the weights of each begin, counted from `base`. All filters of a group have
-    /// one list; those whose weights are zeros are none of the filter.
-    read: Rc<[(u32, usize)]>,
-    base: usize,
-    weights: Bytes,
-    /// Bytes of the weights of one lane.
-    size: usize,
-}
-
-impl Sum {
-    fn lanes(&self) -> impl Iterator<Item = (u32, &[u8])> {
-        self.read.iter().map(|&(lane, at)| (lane, self.cell(at))).filter(|(_, cell)| !is_zero(cell))
-    }
-
-    fn cell(&self, at: usize) -> &[u8] {
-        &self.weights[self.base + at..][..self.size]
-    }
-}
-
-impl PartialEq for Sum {
-    fn eq(&self, other: &Sum) -> bool {
-        self.hash == other.hash && self.tag == other.tag && self.bias == other.bias && self.lanes().eq(other.lanes())
-    }
-}
-
-impl Eq for Sum {}
-
-impl Hash for Sum {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.hash);
-    }
-}
-
-/// How the windows of a convolution go, whether each image counts by itself, and the spatial axis whose windows do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Way {
-    images: bool,
-    axis: Option<usize>,
-}
-
-/// Convolutions of the input, and which filters they make.
-#[derive(Debug, Default)]
-pub(crate) struct Filters {
-    made: Vec<Rc<(Convolution, Value)>>,
-    /// Where the channels of each may come from, so far as that was asked for.
-    roots: Vec<FxHashSet<u32>>,
-    /// What they read, so far as that was asked for.
-    read: FxHashMap<(usize, Way), Option<Rc<Reading>>>,
-    /// Those whose filters are known.
-    seen: FxHashSet<(usize, Way)>,
-    /// Channels and filters of single images that were looked at.
-    of_images: i64,
-    /// How filters are hashed: drawn when the check starts.
-    drawn: RandomState,
-    /// Numbers of lanes.
-    numbers: FxHashMap<Lane, u32>,
-    /// The lane of the result that is the filter.
-    known: FxHashMap<Sum, Lane>,
 }
 
 /// Notes a convolution of the input.
@@ -287,20 +214,6 @@ impl Convolution {
     }
 }
 
-fn is_zero(cell: &[u8]) -> bool {
-    cell.iter().all(|b| *b == 0)
-}
-
-/// Windows along one axis.
-#[derive(Debug)]
-struct Steps {
-    count: i64,
-    kernel: i64,
-    stride: i64,
-    dilation: i64,
-    before: i64,
-}
-
 impl Steps {
     const ONE: Steps = Steps { count: 1, kernel: 1, stride: 1, dilation: 1, before: 0 };
 
@@ -315,19 +228,6 @@ impl Steps {
             before: windows.pads[axis],
         })
     }
-}
-
-/// What the filters of a convolution read. `numbers` are by image, frame and channel.
-#[derive(Debug)]
-struct Reading {
-    /// Everything that two filters have in common that are the same.
-    tag: Rc<[u8]>,
-    numbers: Vec<Number>,
-    steps: Steps,
-    axis: Option<usize>,
-    images: i64,
-    frames: i64,
-    channels: i64,
 }
 
 /// The constants of a convolution.
@@ -356,14 +256,6 @@ struct Cells {
     unknown: Vec<usize>,
     /// Whether a lane is there twice.
     twice: bool,
-}
-
-/// A lane by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Number {
-    Zero,
-    Unknown,
-    Lane(u32),
 }
 
 fn numbered(terms: &mut Terms, places: Vec<Place>) -> Vec<Number> {

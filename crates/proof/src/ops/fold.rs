@@ -1,16 +1,16 @@
 //! Ops of constants, computed. Floats are computed in 64 bits and rounded once, which is what one IEEE operation in their own type
 //! gives for sums, products, quotients and square roots. Ops that would round otherwise are not computed here: they are terms.
 
-use super::turned::{self, Quantized};
-use super::{Call, along, axes_of, axis_of};
+use super::{Call, axes_of, axis_of, picks, turned};
 use crate::files::model::{Attr, width};
+use crate::terms::picked::picked;
+use crate::terms::pointwise::Made;
+use crate::terms::quantized::Quantized;
 use crate::terms::strided::COPIED;
 use crate::terms::value::{Source, Value};
 use bytes::Bytes;
 use half::f16;
 use std::slice;
-
-type Made = Result<Value, String>;
 
 /// Elements of a constant.
 enum Numbers {
@@ -495,34 +495,6 @@ fn ranged(call: &Call<'_>) -> Made {
     constant(dtype, &[count], &list).ok_or_else(|| "its numbers do not fit their type".to_owned())
 }
 
-/// These indices of an axis of a constant.
-pub(crate) fn picked(x: &Value, axis: usize, indices: &[i64]) -> Made {
-    let shape = x.shape();
-    if indices.iter().any(|i| *i < 0 || *i >= shape[axis]) {
-        return Err(format!("indices beyond axis {axis} of {shape:?}"));
-    }
-    let mut to = shape.clone();
-    to[axis] = indices.len() as i64;
-    let Some(first) = indices.first() else { return Ok(Value::constant(x.dtype, &to, Bytes::new())) };
-    if indices.iter().zip(*first..).all(|(index, wanted)| *index == wanted)
-        && let Some(part) = x.part(axis, *first, indices.len() as i64)
-    {
-        return Ok(part);
-    }
-    let wrong = || "the checker does not read its elements".to_owned();
-    let (bytes, width) = (x.elements().ok_or_else(wrong)?, width(x.dtype).ok_or_else(wrong)?);
-    let inner = shape[axis + 1..].iter().product::<i64>() as usize * width;
-    let outer: i64 = shape[..axis].iter().product();
-    let mut data = Vec::new();
-    for block in 0..outer as usize {
-        for index in indices {
-            let at = (block * shape[axis] as usize + *index as usize) * inner;
-            data.extend_from_slice(&bytes[at..at + inner]);
-        }
-    }
-    Ok(Value::constant(x.dtype, &to, data.into()))
-}
-
 fn gather(call: &Call<'_>) -> Made {
     let (x, list) = (call.need(0)?, call.need(1)?);
     let axis = axis_of(call.int("axis", 0), x.rank())?;
@@ -546,7 +518,7 @@ fn slice(call: &Call<'_>) -> Made {
     }
     for (at, axis) in axes.iter().enumerate() {
         let axis = axis_of(*axis, x.rank())?;
-        let indices = along::range(starts[at], ends[at], steps[at], x.shape()[axis])?;
+        let indices = picks::range(starts[at], ends[at], steps[at], x.shape()[axis])?;
         x = picked(&x, axis, &indices)?;
     }
     Ok(x)
@@ -555,13 +527,13 @@ fn slice(call: &Call<'_>) -> Made {
 fn split(call: &Call<'_>) -> Option<Result<Vec<Value>, String>> {
     let x = call.input(0)?;
     let axis = axis_of(call.int("axis", 0), x.rank()).ok()?;
-    let parts = match along::parts_of(call, x.shape()[axis]) {
+    let parts = match picks::parts_of(call, x.shape()[axis]) {
         Ok(parts) => parts,
         Err(why) => return Some(Err(why)),
     };
     let mut start = 0;
     let part = |count: &i64| {
-        let indices = along::listed(start, *count, 1)?;
+        let indices = picks::listed(start, *count, 1)?;
         start += count;
         picked(x, axis, &indices)
     };

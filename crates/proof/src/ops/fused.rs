@@ -4,9 +4,10 @@ use super::blocked::activated;
 use super::each::product;
 use super::heads::{packed, split};
 use super::placed::windows_of;
-use super::window::{binary, pooled};
+use super::window::pooled;
 use super::{Call, Made, Results, one};
 use crate::files::model::Attr;
+use crate::terms::pointwise::binary;
 use crate::terms::value::Value;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {

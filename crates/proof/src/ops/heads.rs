@@ -2,12 +2,11 @@
 //!
 //! Heads may be an axis, or packed into the last one: both are the op with the axis.
 
-use super::indexed::{back, ordered};
-use super::{Call, Made, Results, axis_of, each, one};
+use super::{Call, Made, Results, axis_of, back, each, one, ordered};
 use crate::files::exact::exact;
 use crate::files::model::Attr;
+use crate::terms::arg::Op;
 use crate::terms::name::Name;
-use crate::terms::term::Op;
 use crate::terms::value::Value;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {

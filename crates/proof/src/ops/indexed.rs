@@ -2,10 +2,10 @@
 //! operands are made of, so that it does not matter how these lie.
 
 use super::{Call, Made, Results, axis_of, one};
+use crate::terms::arg::Op;
 use crate::terms::name::Name;
-use crate::terms::term::Op;
+use crate::terms::pointwise::{back, ordered};
 use crate::terms::value::Value;
-use crate::terms::view::Digit;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let made = match call.name().as_str() {
@@ -17,25 +17,6 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         _ => return None,
     };
     Some(made.and_then(one))
-}
-
-/// What an axis of a value counts along first.
-fn key(value: &Value, axis: usize) -> (u32, i64) {
-    let first = value.view[axis].first().filter(|_| !value.is_constant());
-    first.map_or((u32::MAX, 0), |&Digit { axis, stride, .. }| (axis, -stride))
-}
-
-/// Axes in the order of what values are made of, by the first of them that says it.
-pub(crate) fn ordered(values: &[&Value], mut axes: Vec<usize>) -> Vec<usize> {
-    axes.sort_by_key(|&axis| values.iter().map(|value| key(value, axis)).collect::<Vec<_>>());
-    axes
-}
-
-/// The order that brings axes back.
-pub(crate) fn back(order: &[usize]) -> Vec<usize> {
-    let mut back = vec![0; order.len()];
-    order.iter().enumerate().for_each(|(to, &from)| back[from] = to);
-    back
 }
 
 fn wrong() -> String {

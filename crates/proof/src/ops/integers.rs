@@ -2,8 +2,8 @@
 //! operands may lie in any order, as those of a product of floats.
 
 use super::{Call, Made, Results, one, over};
+use crate::terms::arg::Op;
 use crate::terms::name::Name;
-use crate::terms::term::Op;
 use crate::terms::value::Value;
 use crate::terms::view::{View, extent, shape};
 

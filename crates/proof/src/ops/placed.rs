@@ -1,10 +1,11 @@
 //! Ops that find their axes by position: operands are taken in the order of axes in which the op reads them.
 
-use super::window::{self, Windows};
+use super::window;
 use super::{Call, Results, one};
+use crate::terms::arg::Op;
 use crate::terms::name::{Name, Own};
-use crate::terms::term::Op;
 use crate::terms::value::Value;
+use crate::terms::windows::Windows;
 
 /// The type of places.
 const PLACES: u8 = 7;

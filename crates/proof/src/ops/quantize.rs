@@ -1,13 +1,12 @@
 //! Quantization: what numbers become integers, and integers numbers.
 
 use super::each::per_axis;
-use super::window::{Windows, pooled};
-use super::{Call, Made, along, movement, pointwise, signed};
+use super::{Call, Made, movement, picks, pointwise, signed};
 use crate::files::model;
 use crate::lemmas::real::{operand, through};
 use crate::terms::align::term_of;
-use crate::terms::name::{Name, Own};
-use crate::terms::term::{Op, Terms, numbers};
+use crate::terms::arg::{Op, numbers};
+use crate::terms::name::Name;
 use crate::terms::value::Value;
 use std::rc::Rc;
 
@@ -103,7 +102,7 @@ fn quantize_blocks(call: &mut Call<'_>, x: &Value, scale: &Value) -> Made {
 /// makes of all.
 fn quantized(call: &mut Call<'_>, attrs: &[u8], (x, scale, zero): (&Value, &Value, Option<&Value>), dtype: u8) -> Made {
     let single = scale.count() == 1 && zero.is_none_or(|zero| zero.count() == 1);
-    if let Some(picked) = Some(x).filter(|_| single).and_then(|x| along::Picked::recognize(call.terms, x)) {
+    if let Some(picked) = Some(x).filter(|_| single).and_then(|x| picks::Picked::recognize(call.terms, x)) {
         let all = quantized(call, attrs, (&picked.of, scale, zero), dtype)?;
         if let Some(y) = picked.again(call.terms, &all, x) {
             return Ok(y);
@@ -193,30 +192,6 @@ fn clipped(call: &Call<'_>, (x, scale, zero): (&Value, &Value, Option<&Value>), 
         scales.iter().all(|&scale| scale > 0.0 && scale.is_finite() && least <= below * scale && most >= above * scale)
     };
     (!scales.is_empty() && zeros.into_iter().all(cuts)).then(|| through(call.terms, x, &term, 0))?
-}
-
-/// The largest numbers of windows over integers as floats: the floats of the largest integers, since a larger integer is no smaller
-/// float. Signed bytes that are unsigned ones less 128 are no different.
-pub(super) fn largest(terms: &mut Terms, x: &Value, windows: &Windows) -> Option<Value> {
-    let term = Rc::clone(terms.get(term_of(x)?));
-    let is_number =
-        |at: usize| operand(terms, &term, at).is_some_and(|value| value.is_constant() && value.count() == 1);
-    let scaled = |terms: &Terms| {
-        let known = operand(terms, &term, 1).and_then(|scale| numbers(&scale));
-        known.is_some_and(|scale| scale.len() == 1 && scale[0] > 0.0 && scale[0].is_finite())
-    };
-    let grows = match term.name() {
-        Name::Own(Own::Signed) => true,
-        Name::Model("DequantizeLinear") => (1..term.args.len()).all(is_number) && scaled(terms),
-        _ => false,
-    };
-    let q = through(terms, x, &term, 0).filter(|q| grows && matches!(q.dtype, 2..=5) && windows.is_never_empty())?;
-    let mut operands = vec![pooled(terms, "MaxPool", &q, windows.clone(), false).ok()?];
-    for at in 1..term.args.len() {
-        operands.push(operand(terms, &term, at)?.reshaped(&[])?);
-    }
-    let op = Op { name: term.name(), attrs: &term.attrs, dtype: term.dtype };
-    pointwise(terms, &op, &operands.iter().collect::<Vec<_>>()).ok()
 }
 
 /// The same with unsigned bytes in the place of signed ones, where the zero point is known.

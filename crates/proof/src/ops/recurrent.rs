@@ -2,8 +2,8 @@
 
 use super::{Call, Results, placed};
 use crate::files::exact::exact;
+use crate::terms::arg::Op;
 use crate::terms::name::Name;
-use crate::terms::term::Op;
 use crate::terms::value::Value;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {

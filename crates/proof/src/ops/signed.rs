@@ -5,8 +5,9 @@
 use super::{Made, pointwise};
 use crate::lemmas::real::through;
 use crate::terms::align::term_of;
+use crate::terms::arg::Op;
 use crate::terms::name::{Name, Own};
-use crate::terms::term::{Op, Terms};
+use crate::terms::state::Terms;
 use crate::terms::value::{Source, Value};
 use std::rc::Rc;
 

@@ -1,10 +1,10 @@
 //! Arithmetic on extents that differ from call to call: what a model makes of the shapes of its values to say other shapes.
 
-use super::along::range;
+use super::picks::range;
 use super::{Call, Results, axis_of, one};
 use crate::files::model::Attr;
+use crate::terms::arg::Op;
 use crate::terms::name::{Name, Own};
-use crate::terms::term::Op;
 use crate::terms::value::Value;
 use crate::terms::view::{Digit, normal};
 

@@ -1,11 +1,12 @@
 //! Transposed convolutions. One that makes images as many times larger as its stride is a convolution of stride 1, whose filters make
 //! each place of a cell of the result: `y[s q + r]` adds up `x[q + d]` times the taps for which `s (q + d) + tap - before` is that place.
 
-use super::window::{self, Windows};
+use super::window;
 use super::{Call, Made, Results, one, placed};
 use crate::files::model::width;
 use crate::terms::align::term_of;
 use crate::terms::value::Value;
+use crate::terms::windows::Windows;
 
 /// How many times as large as the weights filters are at most, with their zeros: a file should not make the checker take memory.
 const MOST: usize = 16;

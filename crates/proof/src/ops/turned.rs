@@ -1,19 +1,7 @@
 //! Large quantized constants that lie in another order of axes than ones that were looked at before: what they stand for is known.
 
+use crate::terms::quantized::{Quantized, Told};
 use crate::terms::value::Value;
-
-/// What quantized numbers are told: the numbers of the constants that are their scales and zero points.
-pub(super) type Told = (u8, u32, Option<u32>);
-
-/// Quantized numbers with scales along an axis, and what they stand for.
-#[derive(Clone, Debug)]
-pub(crate) struct Quantized {
-    pub(super) told: Told,
-    /// `None` for one scale.
-    pub(super) axis: Option<usize>,
-    pub(super) x: Value,
-    pub(super) y: Value,
-}
 
 /// What `x` stands for, if it is one of these with its axes in another order.
 pub(super) fn found(known: &[Quantized], told: Told, axis: Option<usize>, x: &Value) -> Option<Value> {

@@ -1,173 +1,19 @@
 //! Convolutions and pools, in a form that does not depend on how a file writes them: padding by numbers, no axes that nothing
 //! happens along, and products or scales where that is what a convolution is.
 
-use super::each::contract;
-use super::filters::{self, Convolution};
-use super::{Made, blocks, pointwise, quantize, together};
-use crate::lemmas::real::through;
+use super::{blocks, filters, picks};
+use crate::lemmas::real::{operand, through};
 use crate::terms::align::term_of;
+use crate::terms::arg::{Op, is_finite, numbers};
 use crate::terms::flat::under;
-use crate::terms::name::Name;
-use crate::terms::term::{Op, Terms, is_finite, numbers};
+use crate::terms::name::{Name, Own};
+use crate::terms::pointwise::{Made, binary, contract, pointwise, together};
+use crate::terms::state::Terms;
 use crate::terms::value::Value;
 use crate::terms::view::{self, View};
+use crate::terms::windows::{Convolution, Windows};
 use crate::terms::{routed, slots};
 use std::rc::Rc;
-
-/// Runtimes of different versions may count such a window or not. As a term by itself it is what it is.
-const UNLIKE: &str = "the checker does not know whether its last window counts, which starts behind its operand";
-
-/// How windows go over spatial axes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Windows {
-    pub(super) kernel: Vec<i64>,
-    pub(super) strides: Vec<i64>,
-    pub(super) dilations: Vec<i64>,
-    /// Starts of all axes, then ends.
-    pub(super) pads: Vec<i64>,
-    /// Whether a last window that is not whole counts.
-    pub(super) ceil: bool,
-    /// Axes whose padding is a rule that comes to another number from call to call, and the rule.
-    pub(super) ruled: Vec<Option<String>>,
-}
-
-impl Windows {
-    /// How far the kernel reaches along an axis.
-    pub(super) fn reach(&self, at: usize) -> i64 {
-        (self.kernel[at] - 1) * self.dilations[at] + 1
-    }
-
-    pub(super) fn padding(&self, at: usize) -> i64 {
-        self.pads[at] + self.pads[at + self.kernel.len()]
-    }
-
-    /// Puts numbers in the place of padding that is a rule.
-    pub(super) fn resolve(&mut self, terms: &Terms, auto: &str, spatial: &[i64]) -> Result<(), String> {
-        let rank = self.kernel.len();
-        match auto {
-            "NOTSET" | "" => return Ok(()),
-            "VALID" => self.pads = vec![0; 2 * rank],
-            "SAME_UPPER" | "SAME_LOWER" => {
-                for (at, &extent) in spatial.iter().enumerate() {
-                    if terms.is_open(extent) && self.strides[at] > 1 && self.reach(at) > 1 {
-                        self.ruled[at] = Some(auto.to_owned());
-                        continue;
-                    }
-                    let count = (extent + self.strides[at] - 1) / self.strides[at];
-                    let total = ((count - 1) * self.strides[at] + self.reach(at) - extent).max(0);
-                    let less = total / 2;
-                    let before = if auto == "SAME_UPPER" { less } else { total - less };
-                    (self.pads[at], self.pads[at + rank]) = (before, total - before);
-                }
-            }
-            other => return Err(format!("the checker does not know auto_pad {other}")),
-        }
-        self.ceil = false;
-        Ok(())
-    }
-
-    /// Extents of the result. `ceil` is gone afterwards if it makes no difference.
-    pub(super) fn slid(&mut self, terms: &mut Terms, spatial: &[i64]) -> Result<Vec<i64>, String> {
-        let mut counts = Vec::new();
-        let mut matters = false;
-        for (at, &extent) in spatial.iter().enumerate() {
-            if terms.is_open(extent) {
-                counts.push(self.slid_over(terms, at, extent)?);
-                continue;
-            }
-            let (room, stride) = (extent + self.padding(at) - self.reach(at), self.strides[at]);
-            if room < 0 {
-                return Err("its window is larger than its operand".to_owned());
-            }
-            let (down, up) = (room / stride + 1, (room + stride - 1) / stride + 1);
-            if self.ceil && up != down {
-                matters = true;
-                if (up - 1) * stride >= extent + self.pads[at] {
-                    return Err(UNLIKE.to_owned());
-                }
-            }
-            counts.push(if self.ceil { up } else { down });
-            terms.closed(counts[at])?;
-        }
-        self.ceil = matters;
-        Ok(counts)
-    }
-
-    /// How many windows there are along an axis that differs from call to call. Windows that are larger than it fail with such a size.
-    fn slid_over(&self, terms: &mut Terms, at: usize, extent: i64) -> Result<i64, String> {
-        let stride = self.strides[at];
-        if self.ceil && stride > 1 {
-            return Err(UNLIKE.to_owned());
-        }
-        // Those that a rule pads are as many as there would be if windows had one place.
-        let reach = if self.ruled[at].is_some() { 1 } else { self.reach(at) };
-        let more = self.padding(at) - reach;
-        terms.quotient_of(extent, more + stride, stride).ok_or_else(|| "it has too many axes".to_owned())
-    }
-
-    /// Whether a tap along an axis of this extent reads anything but padding.
-    fn reads(&self, at: usize, tap: i64, extent: i64) -> bool {
-        let (stride, first) = (self.strides[at], tap * self.dilations[at] - self.pads[at]);
-        let count = (extent + self.padding(at) - self.reach(at)) / stride + 1;
-        // The first window in which it reads index 0 or one behind it.
-        let window = if first < 0 { (stride - 1 - first) / stride } else { 0 };
-        window < count && first + window * stride < extent
-    }
-
-    /// Notes the axis of an operand that is narrower than the windows.
-    fn narrow(&self, terms: &mut Terms, x: &Value) {
-        let shape = x.shape();
-        let least = |at: usize| self.reach(at) - self.padding(at);
-        let axis = (0..self.kernel.len()).find(|&at| shape.get(at + 2).is_some_and(|extent| *extent < least(at)));
-        if let Some(at) = axis {
-            terms.misfit(x, at + 2, least(at));
-        }
-    }
-
-    /// Whether windows without padding may hold places outside of an axis that differs from call to call: padding that is a rule, and
-    /// a window that is larger than its axis by less than a step, of which ONNX Runtime makes one.
-    fn may_reach_out(&self, terms: &Terms, spatial: &[i64]) -> bool {
-        let wide = |at: usize| terms.is_open(spatial[at]) && self.strides[at] > 1 && self.reach(at) > 1;
-        (0..spatial.len()).any(|at| self.ruled[at].is_some() || wide(at))
-    }
-
-    /// Whether each window is known to have a place that is no padding.
-    pub(super) fn is_never_empty(&self) -> bool {
-        let least = |pad: (usize, &i64)| (0..self.kernel[pad.0 % self.kernel.len()]).contains(pad.1);
-        !self.ceil && self.dilations.iter().all(|dilation| *dilation == 1) && self.pads.iter().enumerate().all(least)
-    }
-
-    pub(super) fn without_axis(&mut self, at: usize) {
-        let rank = self.kernel.len();
-        self.pads.remove(at + rank);
-        self.pads.remove(at);
-        for list in [&mut self.kernel, &mut self.strides, &mut self.dilations] {
-            list.remove(at);
-        }
-        self.ruled.remove(at);
-    }
-
-    /// Whether zeros around an image are more of its padding.
-    fn takes_more(&self) -> bool {
-        self.pads.iter().all(|p| *p >= 0) && self.ruled.iter().all(Option::is_none)
-    }
-
-    /// Windows of one place each, without padding.
-    fn single(&self) -> bool {
-        self.kernel.iter().all(|k| *k == 1) && self.pads.iter().all(|p| *p == 0)
-    }
-
-    /// Windows that have one place along an axis, or all of it, without padding.
-    fn spans(&self, extents: &[i64]) -> bool {
-        let unpadded = self.pads.iter().all(|p| *p == 0) && self.ruled.iter().all(Option::is_none);
-        unpadded && self.kernel.iter().zip(extents).all(|(kernel, extent)| *kernel == 1 || kernel == extent)
-    }
-
-    pub(super) fn encoded(&self) -> Vec<u8> {
-        let ruled = if self.ruled.iter().any(Option::is_some) { format!(" {:?}", self.ruled) } else { String::new() };
-        format!("{:?} {:?} {:?} {}{ruled}", self.strides, self.dilations, self.pads, u8::from(self.ceil)).into_bytes()
-    }
-}
 
 /// A convolution of [N, C, spatial] with weights [M, C / group, window] and, if there is one, a bias [M].
 pub(super) fn convolved(
@@ -393,8 +239,8 @@ fn picked(terms: &mut Terms, x: &Value, strides: &[i64]) -> Made {
     let mut x = x.clone();
     for (at, &stride) in strides.iter().enumerate().filter(|(_, stride)| **stride > 1) {
         let extent = x.shape()[at + 2];
-        let indices = super::along::range(0, extent, stride, extent)?;
-        x = super::along::pick(terms, &x, at + 2, &indices)?;
+        let indices = picks::range(0, extent, stride, extent)?;
+        x = picks::pick(terms, &x, at + 2, &indices)?;
     }
     Ok(x)
 }
@@ -472,11 +318,6 @@ pub(super) fn shifted(terms: &mut Terms, y: Value, bias: Option<&Value>) -> Made
     binary(terms, "Add", &y, &bias)
 }
 
-/// An op of two operands and no attributes, as the table of pointwise ops has it.
-pub(crate) fn binary(terms: &mut Terms, name: &str, a: &Value, b: &Value) -> Made {
-    pointwise(terms, &Op { name: Name::Model(name), attrs: &[1, 1], dtype: a.dtype }, &[a, b])
-}
-
 /// What a Pad of zeros along spatial axes pads, and by how much: starts of all axes, then ends.
 fn zeros_around(terms: &Terms, x: &Value) -> Option<(Value, Vec<i64>)> {
     let term = Rc::clone(terms.get(term_of(x)?));
@@ -514,7 +355,7 @@ pub(super) fn pooled(terms: &mut Terms, name: &str, x: &Value, mut windows: Wind
         return Err("its window does not fit its operand".to_owned());
     }
     if name == "MaxPool"
-        && let Some(y) = quantize::largest(terms, x, &windows)
+        && let Some(y) = largest(terms, x, &windows)
     {
         return Ok(y);
     }
@@ -577,4 +418,28 @@ fn mean_of_tiles(terms: &mut Terms, x: &Value, windows: &Windows) -> Option<Valu
     let mut y = together(terms, &op, &[&tiles], &within, true).ok()?;
     within.iter().rev().for_each(|&axis| drop(y.view.remove(axis)));
     Some(y)
+}
+
+/// The largest numbers of windows over integers as floats: the floats of the largest integers, since a larger integer is no smaller
+/// float. Signed bytes that are unsigned ones less 128 are no different.
+fn largest(terms: &mut Terms, x: &Value, windows: &Windows) -> Option<Value> {
+    let term = Rc::clone(terms.get(term_of(x)?));
+    let is_number =
+        |at: usize| operand(terms, &term, at).is_some_and(|value| value.is_constant() && value.count() == 1);
+    let scaled = |terms: &Terms| {
+        let known = operand(terms, &term, 1).and_then(|scale| numbers(&scale));
+        known.is_some_and(|scale| scale.len() == 1 && scale[0] > 0.0 && scale[0].is_finite())
+    };
+    let grows = match term.name() {
+        Name::Own(Own::Signed) => true,
+        Name::Model("DequantizeLinear") => (1..term.args.len()).all(is_number) && scaled(terms),
+        _ => false,
+    };
+    let q = through(terms, x, &term, 0).filter(|q| grows && matches!(q.dtype, 2..=5) && windows.is_never_empty())?;
+    let mut operands = vec![pooled(terms, "MaxPool", &q, windows.clone(), false).ok()?];
+    for at in 1..term.args.len() {
+        operands.push(operand(terms, &term, at)?.reshaped(&[])?);
+    }
+    let op = Op { name: term.name(), attrs: &term.attrs, dtype: term.dtype };
+    pointwise(terms, &op, &operands.iter().collect::<Vec<_>>()).ok()
 }

@@ -3,10 +3,11 @@
 //! that has the whole axis again takes `flat` away.
 
 use crate::terms::align::{Class, acted, classes, on_axes_of};
+use crate::terms::arg::{Acted, Arg, Op, Term};
 use crate::terms::name::{Name, Own};
-use crate::terms::term::{Acted, Arg, Op, Term, Terms};
+use crate::terms::state::Terms;
 use crate::terms::value::{Source, Value};
-use crate::terms::view::{self, Digit, REPEAT, View, normal, take_inner};
+use crate::terms::view::{self, Digit, REPEAT, View, divisor, normal, take_inner};
 use std::rc::Rc;
 
 /// The term of a value that is `flat`, and the number of the axis that was made.
@@ -76,11 +77,6 @@ fn aside(digits: &[Digit], targets: &[i64]) -> [i64; 2] {
         let outer = shared(&mut digits.iter().map(|digit| digit.extent), *first);
         [outer, shared(&mut digits.iter().rev().map(|digit| digit.extent), *last)]
     })
-}
-
-/// The greatest common divisor.
-pub(crate) fn divisor(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { divisor(b, a % b) }
 }
 
 /// The value without `flat`, if it has the whole axis in one piece.
@@ -262,8 +258,8 @@ mod tests {
         };
         let change = |terms: &mut Terms, x: &Value| {
             let relu = Op { name: Name::Model("Relu"), attrs: &[1], dtype: 1 };
-            let y = crate::ops::pointwise(terms, &relu, &[x]).unwrap();
-            crate::ops::binary(terms, "Sub", x, &y).unwrap()
+            let y = crate::terms::pointwise::pointwise(terms, &relu, &[x]).unwrap();
+            crate::terms::pointwise::binary(terms, "Sub", x, &y).unwrap()
         };
         let after = blocks(&mut terms, &x);
         let after = change(&mut terms, &after);

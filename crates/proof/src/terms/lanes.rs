@@ -3,21 +3,14 @@
 //! Channels that are only brought elsewhere, by Concat, Split, shuffles, slots and padding, are the same lanes afterwards.
 
 use crate::terms::align::term_of;
+use crate::terms::arg::{Arg, Term};
+use crate::terms::lane::Lane;
 use crate::terms::name::{Name, Own};
-use crate::terms::term::{Arg, Term, Terms};
+use crate::terms::state::Terms;
 use crate::terms::value::Value;
 use crate::terms::view::{self, Digit, REPEAT, View, normal};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
-
-/// A place on the axes of a term, and how the axes that are not followed read them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Lane {
-    pub(crate) term: u32,
-    /// By axis of the term.
-    pub(crate) at: Vec<i64>,
-    pub(crate) rest: View,
-}
 
 /// What lies at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,11 @@
 //! Places of one axis in another order. An op that treats all places alike runs before they are put in order.
 
 use crate::terms::align::{Class, acted, classes, on_axes_of, term_of};
+use crate::terms::arg::{Acted, Op, Term};
 use crate::terms::flat::under;
 use crate::terms::name::{Name, Own};
-use crate::terms::term::{Acted, Op, Term, Terms};
+use crate::terms::picked::picked;
+use crate::terms::state::Terms;
 use crate::terms::value::Value;
 use crate::terms::view::{self, Digit, REPEAT, View};
 use std::rc::Rc;
@@ -75,7 +77,7 @@ fn before(terms: &Terms, mut x: Value, axis: usize, told: &[i64], extent: i64) -
         x.view.iter_mut().filter(|axis| axis.iter().all(|digit| digit.axis == REPEAT)).for_each(Vec::clear);
         let from = |place: i64| told.iter().position(|at| *at == place).map(|at| at as i64);
         let back: Vec<i64> = (0..extent).map(from).collect::<Option<_>>()?;
-        return crate::ops::picked(&x, axis, &back).ok().filter(|_| told.len() == back.len());
+        return picked(&x, axis, &back).ok().filter(|_| told.len() == back.len());
     }
     let (inner, own) = without(terms, &x, axis)?;
     (own == told).then_some(inner)

@@ -6,9 +6,11 @@
 
 use crate::files::model::width;
 use crate::terms::align::{acted, classes, on_axes_of, term_of};
+use crate::terms::arg::{Acted, Op, Term, numbers};
 use crate::terms::flat::under;
 use crate::terms::name::{Name, Own};
-use crate::terms::term::{Acted, Op, Term, Terms, numbers};
+use crate::terms::picked::picked;
+use crate::terms::state::Terms;
 use crate::terms::value::Value;
 use crate::terms::view::{self, View};
 use std::rc::Rc;
@@ -213,11 +215,11 @@ fn without(terms: &Terms, x: &Value, axis: usize, runs: &Runs) -> Option<(Value,
         // What repeats is looked at once.
         let mut once = x.clone();
         once.view.iter_mut().filter(|axis| axis.iter().all(|d| d.axis == view::REPEAT)).for_each(Vec::clear);
-        let held = crate::ops::picked(&once, axis, &others).ok()?;
+        let held = picked(&once, axis, &others).ok()?;
         let zero = held.elements()?.iter().all(|b| *b == 0);
         let fill = if zero { Fill::Zero } else { Fill::Unknown };
         let finite = numbers(&held)?.iter().all(|v| v.is_finite());
-        let kept = crate::ops::picked(&once, axis, &real).ok().filter(|_| finite)?;
+        let kept = picked(&once, axis, &real).ok().filter(|_| finite)?;
         let mut shape = x.shape();
         shape[axis] = real.len() as i64;
         return Some((kept.expanded(&shape)?, Some(fill)));
@@ -340,8 +342,8 @@ mod tests {
         let runs = vec![(0, 6)];
         let relu = Op { name: Name::Model("Relu"), attrs: &[1], dtype: 1 };
         let slotted = filled(&mut terms, &x, 1, &runs, 8, Fill::Zero).unwrap();
-        let after = crate::ops::pointwise(&mut terms, &relu, &[&twice(slotted)]).unwrap();
-        let before = crate::ops::pointwise(&mut terms, &relu, &[&x]).unwrap();
+        let after = crate::terms::pointwise::pointwise(&mut terms, &relu, &[&twice(slotted)]).unwrap();
+        let before = crate::terms::pointwise::pointwise(&mut terms, &relu, &[&x]).unwrap();
         let before = filled(&mut terms, &before, 1, &runs, 8, Fill::Zero).unwrap();
         assert_eq!(terms.same(&after, &twice(before)), Some(true));
     }

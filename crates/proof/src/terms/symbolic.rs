@@ -9,12 +9,8 @@
 //! known only where the model asks for it too: neither for an axis of its own nor for extents that broadcast in it alone.
 
 use crate::files::model::{Attr, DeclaredDim, Graph, Model, Node, Tensor};
-use crate::terms::align::term_of;
-use crate::terms::flat::divisor;
-use crate::terms::name::{Name, Own};
-use crate::terms::term::{Acted, Op, Terms};
 use crate::terms::value::Value;
-use crate::terms::view::{self, REPEAT};
+use crate::terms::view::divisor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
@@ -25,7 +21,7 @@ const PRIMES: usize = 96;
 const ABOVE: i64 = 256;
 
 /// Most numbers of a list of extents, and of a constant that may be one.
-const LISTED: i64 = 4096;
+pub(crate) const LISTED: i64 = 4096;
 
 /// `floor((sum of numbers times products of primes + add) / by)`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,14 +35,14 @@ struct Quotient {
 #[derive(Debug, Default)]
 pub(crate) struct Symbolic {
     /// All primes, also those that stand for nothing yet.
-    primes: Vec<i64>,
+    pub(crate) primes: Vec<i64>,
     names: FxHashMap<String, i64>,
     quotients: FxHashMap<Quotient, i64>,
     /// Extents of which nobody knows more than that each of these is one of them, or 1.
     common: FxHashMap<Vec<i64>, i64>,
     meanings: FxHashMap<i64, Quotient>,
     /// Terms that are lists of extents.
-    lists: FxHashMap<u32, Vec<i64>>,
+    pub(crate) lists: FxHashMap<u32, Vec<i64>>,
     /// Extents that are one number, since the model fails with any other, by what they are.
     fixed: BTreeMap<String, i64>,
     /// The first extent of which that was found.
@@ -58,7 +54,7 @@ pub(crate) struct Symbolic {
     /// Extents that are so large at least, and those that broadcast, with which the model runs.
     asked: FxHashSet<Vec<i64>>,
     /// Whether all of the model was read.
-    of_result: bool,
+    pub(crate) of_result: bool,
 }
 
 impl Symbolic {
@@ -97,7 +93,7 @@ impl Symbolic {
     }
 
     /// What an extent is, whatever primes stand for its parts.
-    fn described(&self, number: i64) -> String {
+    pub(crate) fn described(&self, number: i64) -> String {
         let (mut parts, mut left) = (Vec::new(), number);
         for &prime in self.primes.iter().filter(|_| number != 0) {
             while left % prime == 0 {
@@ -134,7 +130,7 @@ impl Symbolic {
     }
 
     /// The extent that several become where they broadcast. If a number of the file is among them, it is that.
-    fn common(&mut self, mut extents: Vec<i64>) -> Option<i64> {
+    pub(crate) fn common(&mut self, mut extents: Vec<i64>) -> Option<i64> {
         extents.retain(|extent| *extent != 1);
         extents.sort_unstable();
         extents.dedup();
@@ -156,7 +152,7 @@ impl Symbolic {
     }
 
     /// Notes what has to hold of extents for the model to run. Whether the model has asked for it, if it is the result that does.
-    fn asks(&mut self, of: Vec<i64>) -> bool {
+    pub(crate) fn asks(&mut self, of: Vec<i64>) -> bool {
         if !self.of_result {
             self.asked.insert(of);
             return true;
@@ -203,7 +199,7 @@ impl Symbolic {
     }
 
     /// The sum of extents and a number.
-    fn sum(&mut self, extents: &[i64], more: i64) -> Option<i64> {
+    pub(crate) fn sum(&mut self, extents: &[i64], more: i64) -> Option<i64> {
         let (open, closed): (Vec<i64>, Vec<i64>) = extents.iter().partition(|extent| self.is_open(**extent));
         let more = closed.iter().try_fold(more, |all, extent| all.checked_add(*extent))?;
         if let [one] = open[..] {
@@ -223,7 +219,7 @@ impl Symbolic {
     }
 
     /// Whether a number is 1 at least for all sizes.
-    fn is_positive(&self, number: i64) -> bool {
+    pub(crate) fn is_positive(&self, number: i64) -> bool {
         let least = |of: &Quotient| of.sum.values().try_fold(of.add, |all, times| all.checked_add(*times));
         let whole = |of: &Quotient| of.sum.iter().all(|(open, times)| *times > 0 && self.is_positive(*open));
         let is_one = |prime: &&i64| match self.meanings.get(prime) {
@@ -234,158 +230,11 @@ impl Symbolic {
     }
 
     /// `floor((extent + add) / by)`: rounding down twice is rounding down once.
-    fn quotient(&mut self, extent: i64, add: i64, by: i64) -> Option<i64> {
+    pub(crate) fn quotient(&mut self, extent: i64, add: i64, by: i64) -> Option<i64> {
         let mut all = self.meaning(extent);
         all.add = all.add.checked_add(all.by.checked_mul(add)?)?;
         all.by = all.by.checked_mul(by).filter(|by| *by > 0)?;
         self.number(all)
-    }
-}
-
-impl Terms {
-    /// Whether a number is 1 at least for all sizes.
-    pub(crate) fn is_positive(&self, number: i64) -> bool {
-        self.symbolic.as_ref().is_none_or(|symbolic| symbolic.is_positive(number))
-    }
-
-    /// Notes that a node fails if an axis of a value has another extent than this one. Only what the model is known to run counts.
-    pub(crate) fn fixes(&mut self, value: &Value, axis: usize, want: i64) {
-        let Some(have) = value.view.get(axis).map(|digits| view::extent(digits)) else { return };
-        if let Some(symbolic) = &mut self.symbolic
-            && symbolic.primes.contains(&have)
-            && want > 0
-            && !(symbolic.is_open(want) || symbolic.of_result || symbolic.bodies > 0)
-        {
-            let what = symbolic.described(have);
-            symbolic.found.get_or_insert((what, want));
-        }
-        self.misfit(value, axis, want);
-    }
-
-    /// Whether an extent is so large at least wherever the model runs.
-    pub(crate) fn has_places(&mut self, extent: i64, least: i64) -> bool {
-        let Some(symbolic) = &mut self.symbolic else { return extent >= least };
-        symbolic.is_positive(extent) && least <= 1 || symbolic.asks(vec![extent, -least])
-    }
-
-    /// Whether no axis of a value is empty wherever the model runs.
-    pub(crate) fn is_full(&mut self, value: &Value) -> bool {
-        self.symbolic.is_none()
-            || value.shape().into_iter().all(|extent| !self.is_open(extent) || self.has_places(extent, 1))
-    }
-
-    /// All of the model was read.
-    pub(crate) fn model_ends(&mut self) {
-        self.symbolic.iter_mut().for_each(|symbolic| symbolic.of_result = true);
-    }
-
-    /// Whether an extent differs from call to call.
-    pub(crate) fn is_open(&self, extent: i64) -> bool {
-        self.symbolic.as_ref().is_some_and(|symbolic| symbolic.is_open(extent))
-    }
-
-    /// That an extent which was computed of numbers of the files is none that stands for another one.
-    ///
-    /// # Errors
-    /// One that says that it is.
-    pub(crate) fn closed(&self, extent: i64) -> Result<(), String> {
-        let open = self.is_open(extent);
-        (!open).then_some(()).ok_or_else(|| "its extent is a number that stands for another one".to_owned())
-    }
-
-    /// Whether any extent of a value does.
-    pub(crate) fn has_open(&self, value: &Value) -> bool {
-        self.symbolic.is_some() && value.view.iter().flatten().any(|digit| self.is_open(digit.extent))
-    }
-
-    /// The sum of extents and a number.
-    pub(crate) fn sum_of(&mut self, extents: &[i64], more: i64) -> Option<i64> {
-        match &mut self.symbolic {
-            Some(symbolic) => symbolic.sum(extents, more),
-            None => extents.iter().try_fold(more, |all, extent| all.checked_add(*extent)),
-        }
-    }
-
-    /// `floor((extent + add) / by)`
-    pub(crate) fn quotient_of(&mut self, extent: i64, add: i64, by: i64) -> Option<i64> {
-        match &mut self.symbolic {
-            Some(symbolic) => symbolic.quotient(extent, add, by),
-            None => extent.checked_add(add)?.checked_div_euclid(by),
-        }
-    }
-
-    /// Operands whose extents broadcast, or are the same, if the model runs, but for an axis: each brought to the extent that they become.
-    pub(crate) fn stretched(&mut self, operands: &[&Value], but: Option<usize>) -> Option<Vec<Value>> {
-        let rank = operands.iter().map(|value| value.rank()).max()?;
-        let mut values: Vec<Value> = operands.iter().map(|value| (*value).clone()).collect();
-        for back in (1..=rank).filter(|back| but != Some(rank - back)) {
-            let extent = |value: &Value| value.rank().checked_sub(back).map(|axis| view::extent(&value.view[axis]));
-            let extents = values.iter().filter_map(extent).collect();
-            let out = self.symbolic.as_mut()?.common(extents)?;
-            for value in values.iter_mut().filter(|value| extent(value).is_some_and(|own| own != 1 && own != out)) {
-                let axis = value.rank() - back;
-                let op = Op { name: Name::Own(Own::Stretched), attrs: &[], dtype: value.dtype };
-                *value = self.along(&op, value, &[Acted { axis, told: vec![out], out }])?;
-            }
-        }
-        Some(values)
-    }
-
-    /// Whether a constant is what digits of numbers of the files say, and repeats besides.
-    pub(crate) fn is_closed(&self, constant: &Value) -> bool {
-        let digits = constant.view.iter().flatten().filter(|digit| digit.axis != REPEAT);
-        !constant.is_constant() || self.symbolic.is_none() || !digits.into_iter().any(|d| self.is_open(d.extent))
-    }
-
-    /// A list of numbers of which some are open extents, or a constant.
-    pub(crate) fn list(&mut self, shape: &[i64], numbers: &[i64], dtype: u8) -> Option<Value> {
-        if !numbers.iter().any(|number| self.is_open(*number)) {
-            let narrow = |n: &i64| i32::try_from(*n).ok().map(i32::to_le_bytes);
-            return match dtype {
-                7 => Some(Value::ints(shape, numbers)),
-                6 => Some(Value::constant(
-                    6,
-                    shape,
-                    numbers.iter().map(narrow).collect::<Option<Vec<_>>>()?.concat().into(),
-                )),
-                _ => None,
-            };
-        }
-        // What 32 bits do not hold is another number there.
-        if dtype == 6 && numbers.iter().any(|n| !self.is_open(*n) && i32::try_from(*n).is_err()) {
-            return None;
-        }
-        let attrs = format!("{numbers:?}").into_bytes();
-        let made = self
-            .placed(&Op { name: Name::Own(Own::Extents), attrs: &attrs, dtype }, &[], &[(shape.to_vec(), dtype)])?
-            .pop()?;
-        let term = term_of(&made)?;
-        self.symbolic.as_mut()?.lists.insert(term, numbers.to_vec());
-        Some(made)
-    }
-
-    /// The numbers of a list of extents, or of a constant; `None` for any other value.
-    pub(crate) fn numbers_of(&self, value: &Value) -> Option<Vec<i64>> {
-        let symbolic = self.symbolic.as_ref()?;
-        if value.shape().iter().any(|extent| *extent > LISTED) || self.has_open(value) || value.count() > LISTED {
-            return None;
-        }
-        let Some(term) = term_of(value) else {
-            return value.as_ints().filter(|list| !list.iter().any(|number| symbolic.is_open(*number)));
-        };
-        let list = symbolic.lists.get(&term)?;
-        let mut places = vec![0];
-        for digit in value.view.iter().flatten() {
-            let step = |place: &i64| (0..digit.extent).map(|n| place + n * digit.stride).collect::<Vec<_>>();
-            places = places.iter().flat_map(step).collect();
-        }
-        places.into_iter().map(|place| list.get(usize::try_from(place).ok()?).copied()).collect()
-    }
-
-    /// Whether a value is a list of extents.
-    pub(crate) fn is_list(&self, value: &Value) -> bool {
-        let lists = self.symbolic.as_ref().map(|symbolic| &symbolic.lists);
-        lists.zip(term_of(value)).is_some_and(|(lists, term)| lists.contains_key(&term))
     }
 }
 

@@ -179,6 +179,11 @@ pub(crate) fn permute(view: &View, order: &[usize]) -> Option<View> {
     each_once.then(|| order.iter().map(|&axis| view[axis].clone()).collect())
 }
 
+/// The greatest common divisor.
+pub(crate) fn divisor(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { divisor(b, a % b) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
