@@ -3,7 +3,8 @@
 //! ```
 //! use relayout_ir::attr::Attr;
 //! use relayout_ir::dtype::DType;
-//! use relayout_ir::graph::{Builder, Graph};
+//! use relayout_ir::build::Builder;
+//! use relayout_ir::graph::Graph;
 //! use relayout_ir::model::Model;
 //! use relayout_ir::types::Type;
 //! use relayout_passes::pipeline::{PipelineOptions, run};

@@ -14,7 +14,8 @@
 //! use relayout_equations::Finder;
 //! use relayout_ir::dim::Dim;
 //! use relayout_ir::dtype::DType;
-//! use relayout_ir::graph::{Builder, Graph};
+//! use relayout_ir::build::Builder;
+//! use relayout_ir::graph::Graph;
 //! use relayout_ir::types::Type;
 //! use relayout_target_api::Numerics;
 //!

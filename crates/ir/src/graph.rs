@@ -20,7 +20,6 @@ mod nodes;
 mod readers;
 pub mod walk;
 
-pub use crate::build::{BuildError, Builder, Draft, bind_again};
 pub use edit::{CONTENTS_LIMIT, Handover};
 pub use ids::{NodeId, Use, ValueId};
 pub use in_place::InPlace;

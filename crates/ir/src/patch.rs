@@ -184,8 +184,3 @@ pub fn remove_dead(graph: &mut Graph, suspects: impl IntoIterator<Item = NodeId>
 pub fn remove_alone(graph: &mut Graph, n: NodeId) -> bool {
     graph.contains(n) && graph.remove_unused(n)
 }
-
-/// A node that is a constant.
-pub fn constant_node(c: Constant, rank: u32) -> Node {
-    Node::constant(c, rank)
-}

@@ -37,7 +37,7 @@ use relayout_onnx::import::refused;
 use relayout_onnx::proto::attribute_proto::AttributeType;
 use relayout_onnx::proto::{AttributeProto, NodeProto};
 
-pub use relayout_ir::graph::BuildError;
+pub use relayout_ir::build::BuildError;
 
 /// An op that is to be added to a graph.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use relayout_ir::form::{Form, Slot, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::pad::{BinaryFn, Lane, LaneFormat, UnaryFn};
 use relayout_ir::op::read::number;
-use relayout_ir::op::read::perm::place;
+use relayout_ir::perm::place;
 use relayout_ir::storage::StorageRule;
 
 /// The axis along which a value may have pad slots of the lane that is known.

@@ -5,8 +5,9 @@
 //! piece is raised when the decision is written; then forms write the op.
 
 use super::recognized;
+use relayout_ir::build::Builder;
 use relayout_ir::form::Form as Bound;
-use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, Op};
+use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::patch::remove_dead;
 use relayout_ir::raised;
 use relayout_target_api::{Numerics, PassError, Raised, RaisedOperand, Target, reassociable};

@@ -5,7 +5,8 @@
 //! a node, and a node that nothing changes is written as it was read.
 
 use crate::state::Step;
-use relayout_ir::graph::{Graph, NodeId, Op, bind_again};
+use relayout_ir::build::bind_again;
+use relayout_ir::graph::{Graph, NodeId, Op};
 use relayout_target_api::{Context, Declared, Fact, PassError, Slot};
 
 /// The pass.

@@ -19,7 +19,7 @@ use relayout_ir::constant::{ConstSource as _, Constant};
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, Use, ValueId};
 use relayout_ir::op::read::is_constant;
-use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
+use relayout_ir::patch::{Insert, Patch, remove_dead};
 use relayout_target_api::{Context, Cost, Counted, Declared, Numerics, PassError, Rule, Slot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -121,7 +121,7 @@ pub(crate) fn pass_cost(graph: &Graph, cx: &Context<'_>, n: NodeId) -> Cost {
 pub(crate) fn insert(graph: &Graph, v: ValueId, constant: &Constant) -> Insert {
     let value = graph.value(v);
     Insert {
-        node: constant_node(constant.clone(), graph.node(value.producer().0).rank),
+        node: Node::constant(constant.clone(), graph.node(value.producer().0).rank),
         name: value.name.clone(),
         ty: value.ty.clone(),
         layout: value.layout.clone(),

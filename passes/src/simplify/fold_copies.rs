@@ -6,9 +6,10 @@
 
 use crate::simplify::fold_constants::pass_cost;
 use crate::state::Step;
+use relayout_ir::build::{Builder, bind_again};
 use relayout_ir::constant::Constant;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Builder, Graph, NodeId, Use, ValueId, bind_again};
+use relayout_ir::graph::{Graph, NodeId, Use, ValueId};
 use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::{self, elements_taken};
 use relayout_ir::patch::{Patch, remove_dead};

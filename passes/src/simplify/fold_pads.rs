@@ -2,9 +2,10 @@
 
 use crate::state::Step;
 use relayout_ir::attr::Attr;
+use relayout_ir::build::bind_again;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, Node, NodeId, bind_again};
+use relayout_ir::graph::{Graph, Node, NodeId};
 use relayout_ir::op::read::{self, Fill, Window};
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::types::Type;

@@ -13,13 +13,14 @@ use crate::simplify::fold_constants::{SMALL, pass_cost};
 use crate::state::Step;
 use relayout_eval::{Affine, reading};
 use relayout_eval::{Numbers, Scaled, Split, bytes_of, decode, encode};
+use relayout_ir::build::bind_again;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId, bind_again};
-use relayout_ir::op::read::perm::place;
+use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::patch::{NewOperand, Patch, remove_dead};
+use relayout_ir::perm::place;
 use relayout_target_api::{Context, Cost, Declared, PassError, Rule, Slot};
 use std::sync::Arc;
 

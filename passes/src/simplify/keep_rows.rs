@@ -5,9 +5,10 @@
 
 use crate::state::Step;
 use relayout_ir::attr::Attr;
+use relayout_ir::build::Builder;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{AtomId, Bound, Form, Role, Slot, View};
-use relayout_ir::graph::{Builder, Graph, Node, NodeId, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::op::read::is_constant;
 use relayout_ir::patch::replace_value;
 use relayout_ir::storage::reshape_target;

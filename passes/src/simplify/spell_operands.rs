@@ -13,10 +13,11 @@
 //! Absent: lists that are computed, and sizes of some axes of a value whose other extents are not known or that keep its ratio.
 
 use crate::state::Step;
+use relayout_ir::build::Builder;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Builder, Graph, Node, NodeId, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::op::{normalize_axis, read};
 use relayout_ir::patch::Patch;
 use relayout_target_api::{Context, Declared, PassError, Slot};

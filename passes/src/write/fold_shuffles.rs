@@ -1,13 +1,14 @@
 //! `fold_shuffles`: channels that are put in another order for a convolution of all channels alone are read in the order that they have.
 
 use crate::state::Step;
+use relayout_ir::build::bind_again;
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, NodeId, ValueId, bind_again};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::op::read::perm::inverse;
 use relayout_ir::patch::{NewOperand, Patch, remove_dead};
+use relayout_ir::perm::inverse;
 use relayout_target_api::{Context, Counted, Declared, Fact, Numerics, PassError, Rule, Slot};
 
 /// The rule.

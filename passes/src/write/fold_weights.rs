@@ -6,10 +6,10 @@ use crate::state::Step;
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::op::read::perm::inverse;
-use relayout_ir::patch::{Insert, Patch, constant_node};
+use relayout_ir::patch::{Insert, Patch};
+use relayout_ir::perm::inverse;
 use relayout_ir::storage::same_bytes;
 use relayout_target_api::{Context, Declared, Fact, PassError, Slot};
 
@@ -28,7 +28,7 @@ pub fn fold_weights(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), Pass
         let value = graph.value(y);
         let mut patch = Patch::new();
         patch.insert(Insert {
-            node: constant_node(constant, graph.node(n).rank),
+            node: Node::constant(constant, graph.node(n).rank),
             name: value.name.clone(),
             ty: value.ty.clone(),
             layout: value.layout.clone(),

@@ -5,8 +5,9 @@
 
 use crate::state::Step;
 use relayout_ir::attr::Attr;
+use relayout_ir::build::bind_again;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId, bind_again};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_target_api::{Context, Declared, Fact, PassError, Slot};
 

@@ -12,12 +12,14 @@
 //! Absent: moves into blocks or out of them, and chains with another reader.
 
 use crate::state::Step;
+use relayout_ir::build::Builder;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Bound, Form, Role, View};
-use relayout_ir::graph::{Builder, Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::op::read::{is_constant, perm};
+use relayout_ir::op::read::is_constant;
 use relayout_ir::patch::{Patch, remove_dead};
+use relayout_ir::perm;
 use relayout_ir::storage::reshape_target;
 use relayout_target_api::hints::Hints;
 use relayout_target_api::{

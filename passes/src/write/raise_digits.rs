@@ -5,9 +5,10 @@
 
 use crate::operands::{digits, is_split, lies_apart};
 use crate::state::Step;
+use relayout_ir::build::Builder;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, KernelLayouts, Slot, View};
-use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::op::WRITTEN_OPSET;
 use relayout_ir::storage::reshape_target;
 use relayout_ir::types::{TensorType, Type};

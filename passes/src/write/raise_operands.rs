@@ -2,9 +2,10 @@
 
 use crate::operands::needs_raise;
 use crate::state::Step;
+use relayout_ir::build::bind_again;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId, bind_again};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::patch::{Insert, Patch};
 use relayout_ir::types::{TensorType, Type};

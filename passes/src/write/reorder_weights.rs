@@ -11,13 +11,14 @@
 //! Absent: moves into blocks or out of them, operands that more than one node reads, and weights that a node makes.
 
 use crate::state::Step;
+use relayout_ir::build::{Builder, bind_again};
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Builder, Graph, NodeId, Op, ValueId, bind_again};
+use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::op::read::perm::inverse;
 use relayout_ir::patch::{NewOperand, Patch};
+use relayout_ir::perm::inverse;
 use relayout_target_api::{Context, Counted, Declared, Fact, Numerics, PassError, Rule, Slot};
 
 /// The rule.

@@ -7,8 +7,9 @@
 
 use crate::state::Step;
 use relayout_ir::attr::Attr;
+use relayout_ir::build::Builder;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Builder, Graph, NodeId, OpName, ValueId};
+use relayout_ir::graph::{Graph, NodeId, OpName, ValueId};
 use relayout_ir::op::read::is_constant;
 use relayout_ir::patch::remove_dead;
 use relayout_target_api::moves::moved;

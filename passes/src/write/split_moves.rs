@@ -6,10 +6,11 @@
 
 use crate::state::Step;
 use relayout_ir::attr::Attr;
+use relayout_ir::build::{Builder, Draft};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::Form;
-use relayout_ir::graph::{Builder, Draft, Graph, Handover, NodeId, Op, ValueId};
+use relayout_ir::graph::{Graph, Handover, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::storage::{finds_all, reshape_target, same_bytes};
 use relayout_ir::types::Type;

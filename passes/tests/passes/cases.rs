@@ -8,7 +8,7 @@ use crate::stub::Stub;
 use relayout_ir::constant::Constant;
 use relayout_ir::graph::{Graph, Handover, Node, Op};
 use relayout_ir::model::Model;
-use relayout_ir::patch::{constant_node, remove_dead};
+use relayout_ir::patch::remove_dead;
 use relayout_ir::text::parse;
 use relayout_passes::pipeline::{PipelineOptions, Step, run_steps, steps};
 use relayout_target_api::{PassError, Target, each_graph};
@@ -55,7 +55,7 @@ fn fill(graph: &mut Graph) -> Result<(), PassError> {
     for v in graph.values().collect::<Vec<_>>() {
         let Some(c) = graph.constant(v).filter(|c| c.dtype.is_float() && !c.source.is_available()) else { continue };
         let filled = Constant::floats((0..c.elems().unwrap()).map(|i| (i + 1) as f64 / 4.0), &c.dims);
-        let node: Node = constant_node(filled, graph.node(graph.value(v).producer().0).rank);
+        let node: Node = Node::constant(filled, graph.node(graph.value(v).producer().0).rank);
         let (maker, ty) = (graph.value(v).producer().0, graph.value(v).ty.clone());
         let (name, readers) = (graph.fresh_name("filled"), Handover::everything(graph, v));
         let by = graph.add_single(node, name, ty)?;

@@ -12,10 +12,11 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use relayout_ir::attr::Attr;
+use relayout_ir::build::Builder;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Builder, Graph, Node, Op, ValueId};
+use relayout_ir::graph::{Graph, Node, Op, ValueId};
 use relayout_ir::types::Type;
 use std::collections::BTreeMap;
 

@@ -11,11 +11,12 @@ use crate::state::Step;
 use around::Found;
 use blocks::Blocks;
 use relayout_ir::attr::Attr;
+use relayout_ir::build::Builder;
 use relayout_ir::dim::Dim;
-use relayout_ir::graph::{Builder, Graph, NodeId, Use, ValueId};
-use relayout_ir::op::read::perm::{inverse, is_identity};
+use relayout_ir::graph::{Graph, NodeId, Use, ValueId};
 use relayout_ir::op::read::{self, AutoPad, Window};
 use relayout_ir::patch::replace_value;
+use relayout_ir::perm::{inverse, is_identity};
 use relayout_ir::types::{TensorType, Type};
 use relayout_target_api::{Context, Counted, Declared, Numerics, PassError, Rule, Slot};
 

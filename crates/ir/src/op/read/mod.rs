@@ -24,7 +24,6 @@ mod transpose;
 mod units;
 mod window;
 
-pub use crate::perm::{self, Merged};
 pub use cut::{Cut, SymbolicCut, axes_of_slice, cuts, elements_taken, symbolic_cuts};
 pub use depth::is_depth_first;
 pub use number::{EPSILON, epsilon, is_constant, known_ints, number, number_told};
