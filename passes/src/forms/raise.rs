@@ -6,7 +6,7 @@
 
 use super::recognized;
 use relayout_ir::build::Builder;
-use relayout_ir::form::Form as Bound;
+use relayout_ir::form::Form;
 use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::patch::remove_dead;
 use relayout_ir::raised;
@@ -52,7 +52,7 @@ pub(crate) fn raise(graph: &mut Graph, piece: &Raised) -> Result<(), DuplicateNa
     graph.set_op(n, piece.raise.op.clone(), 1);
     graph.attrs_mut(n).clone_from(&piece.raise.attrs);
     // Offers say how operands and result lie.
-    graph.set_form(n, Bound::Kernel(Box::default()));
+    graph.set_form(n, Form::Kernel(Box::default()));
     remove_dead(graph, inner.iter().copied());
     Ok(())
 }

@@ -100,14 +100,14 @@ impl Anchor {
 }
 
 fn conv(graph: &Graph, node: &Node) -> Option<Anchor> {
-    let weights = Weights::of(graph, node, 1)?;
+    let weights = Weights::recognize(graph, node, 1)?;
     let (channels, inner) = weights.dims.split_first()?;
     let split = Split { groups: 1, inputs: 1, channels: *channels, rest: product(inner) };
     weights.anchor(graph, node, split, 1, Some(2))
 }
 
 fn conv_transpose(graph: &Graph, node: &Node) -> Option<Anchor> {
-    let weights = Weights::of(graph, node, 1)?;
+    let weights = Weights::recognize(graph, node, 1)?;
     let [inputs, channels, rest @ ..] = weights.dims.as_slice() else { return None };
     let groups = usize::try_from(group(node).ok()?).ok().filter(|g| inputs % g == 0)?;
     let split = Split { groups, inputs: inputs / groups, channels: *channels, rest: product(rest) };
@@ -119,7 +119,7 @@ fn gemm(graph: &Graph, node: &Node) -> Option<Anchor> {
     if node.opset < 7 || node.attrs.get("beta").is_some_and(|b| !matches!(b, relayout_ir::attr::Attr::Float(1.0))) {
         return None;
     }
-    let weights = Weights::of(graph, node, 1)?;
+    let weights = Weights::recognize(graph, node, 1)?;
     let [a, b] = weights.dims[..] else { return None };
     let split = if node.flag("transB") {
         Split { groups: 1, inputs: 1, channels: a, rest: b }
@@ -132,12 +132,12 @@ fn gemm(graph: &Graph, node: &Node) -> Option<Anchor> {
 fn matmul(graph: &Graph, node: &Node) -> Option<Anchor> {
     let result = node.result(0)?;
     let rank = graph.value(result).ty.rank()?;
-    if let Some(weights) = Weights::of(graph, node, 1) {
+    if let Some(weights) = Weights::recognize(graph, node, 1) {
         let (channels, inputs) = weights.dims.split_last().filter(|(_, before)| !before.is_empty())?;
         let split = Split { groups: 1, inputs: product(inputs), channels: *channels, rest: 1 };
         return weights.anchor(graph, node, split, rank.checked_sub(1)?, None);
     }
-    let weights = Weights::of(graph, node, 0)?;
+    let weights = Weights::recognize(graph, node, 0)?;
     let [channels, inner] = weights.dims[..] else { return None };
     // A vector on the other side leaves no axis besides.
     let other = graph.value(node.operand(1)?).ty.rank()?;
@@ -157,7 +157,7 @@ struct Weights {
 }
 
 impl Weights {
-    fn of(graph: &Graph, node: &Node, slot: usize) -> Option<Weights> {
+    fn recognize(graph: &Graph, node: &Node, slot: usize) -> Option<Weights> {
         let value = node.operand(slot)?;
         let Constant { dtype, dims, pending, .. } = graph.constant(value)?;
         let float = matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16);

@@ -84,7 +84,7 @@ pub(crate) const PASS: state::Step<'static> = state::Step::each_graph(
 /// Folds everything that is known.
 pub fn fold_constants(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
     let order = graph.order().unwrap_or_default();
-    let mut found = Found { narrow: stay_narrow(graph), ..Found::default() };
+    let mut found = KnownValues { narrow: stay_narrow(graph), ..KnownValues::default() };
     for &n in &order {
         found.look_at(graph, n);
     }
@@ -133,14 +133,14 @@ pub(crate) fn insert(graph: &Graph, v: ValueId, constant: &Constant) -> Insert {
 
 /// Values that are known, and the nodes that go.
 #[derive(Default)]
-struct Found {
+struct KnownValues {
     constants: BTreeMap<ValueId, Constant>,
     nodes: BTreeMap<NodeId, Known>,
     /// Whether weights that are stored in few bits stay that.
     narrow: bool,
 }
 
-impl Found {
+impl KnownValues {
     /// Notes the results of a node if all that are read are known. Operands were looked at before.
     fn look_at(&mut self, graph: &Graph, n: NodeId) {
         let node = graph.node(n);

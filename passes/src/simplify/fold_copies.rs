@@ -62,7 +62,7 @@ pub fn fold_copies(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassEr
         remove_dead(graph, gone);
     }
     for n in graph.order().unwrap_or_default() {
-        let Some(picks) = Picks::of(graph, n) else { continue };
+        let Some(picks) = Picks::recognize(graph, n) else { continue };
         picks.apply(graph, n)?;
         cx.count(&PICKED, 1);
     }
@@ -85,7 +85,7 @@ struct Picks {
 }
 
 impl Picks {
-    fn of(graph: &Graph, n: NodeId) -> Option<Picks> {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<Picks> {
         let node = graph.node(n);
         let [cut] = read::cuts(graph, node)?[..] else { return None };
         let (x, y) = (node.operand(0)?, node.result(0)?);

@@ -52,7 +52,7 @@ pub(crate) const PASS: Step<'static> = Step::each_graph(
 
 /// Folds what depends on constants only.
 pub fn fold_rounded(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
-    let mut found = Found { narrow: stay_narrow(graph), ..Found::default() };
+    let mut found = Foldable { narrow: stay_narrow(graph), ..Foldable::default() };
     for n in cx.reassociable(graph) {
         found.look_at(graph, n);
     }
@@ -73,7 +73,7 @@ pub fn fold_rounded(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassE
 
 /// Nodes that depend on constants only, and what they compute.
 #[derive(Default)]
-struct Found {
+struct Foldable {
     nodes: BTreeSet<NodeId>,
     plan: Arc<Plan>,
     /// The part of the plan that a value is, constants of the graph among them.
@@ -84,7 +84,7 @@ struct Found {
     narrow: bool,
 }
 
-impl Found {
+impl Foldable {
     /// Notes the results of a node if all that are read can be computed. Operands were looked at before.
     fn look_at(&mut self, graph: &Graph, n: NodeId) {
         let node = graph.node(n);

@@ -114,7 +114,7 @@ impl Chain {
                 links.reverse();
                 return Some(Chain { x, shared, rows: rows.to_vec(), links, end, y });
             }
-            let link = Link::of(graph, maker).filter(|_| !shared && free.contains(&maker))?;
+            let link = Link::recognize(graph, maker).filter(|_| !shared && free.contains(&maker))?;
             v = graph.node(maker).operand(link.slot)?;
             links.push(link);
         }
@@ -168,7 +168,7 @@ impl Chain {
 
 impl Link {
     /// The node as an op of a chain.
-    fn of(graph: &Graph, n: NodeId) -> Option<Link> {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<Link> {
         let node = graph.node(n);
         let y = node.only_result()?;
         let float = graph.value(y).ty.dtype()?.is_float();

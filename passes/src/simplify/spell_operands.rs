@@ -101,7 +101,7 @@ struct Lists {
 
 impl Lists {
     /// `None` where the Resize names no axes, or where a list of all axes is not known.
-    fn of(graph: &Graph, node: &Node) -> Option<Lists> {
+    fn recognize(graph: &Graph, node: &Node) -> Option<Lists> {
         let shape = graph.value(node.operand(0)?).ty.shape()?;
         let rank = shape.len();
         let axes: Vec<usize> = node.ints("axes")?.iter().map(|&a| normalize_axis(a, rank)).collect::<Option<_>>()?;
@@ -142,7 +142,7 @@ impl Lists {
 /// Gives a Resize entries for every axis.
 fn resize(graph: &mut Graph, n: NodeId) -> Result<bool, PassError> {
     let node = graph.node(n);
-    let (Some(x), Some(lists)) = (node.operand(0), Lists::of(graph, node)) else { return Ok(false) };
+    let (Some(x), Some(lists)) = (node.operand(0), Lists::recognize(graph, node)) else { return Ok(false) };
     let (opset, mut attrs, base) = (node.opset, node.attrs.clone(), result_name(graph, node));
     attrs.shift_remove("axes");
     let mut at = Builder::at(graph, n).named(base).opset(opset);

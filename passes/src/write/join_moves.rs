@@ -56,7 +56,8 @@ pub fn join_moves(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassErr
         if !graph.contains(n) {
             continue;
         }
-        let Some(found) = Found::of(graph, n).filter(|found| found.gains(graph, cx.target(), &cx.settings.hints))
+        let Some(found) =
+            MovePair::recognize(graph, n).filter(|found| found.gains(graph, cx.target(), &cx.settings.hints))
         else {
             continue;
         };
@@ -77,7 +78,7 @@ struct Move {
 }
 
 impl Move {
-    fn of(graph: &Graph, n: NodeId) -> Option<Move> {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<Move> {
         let node = graph.node(n);
         let (x, y) = (node.operand(0)?, node.only_result()?);
         let order = match (&node.op, &node.form) {
@@ -101,7 +102,7 @@ impl Move {
 }
 
 /// Two moves, and what stands between them.
-struct Found {
+struct MovePair {
     first: Move,
     /// Nodes between, in order, each reading the one before at this slot.
     chain: Vec<(NodeId, usize)>,
@@ -118,9 +119,9 @@ struct Joined {
     perm: Vec<usize>,
 }
 
-impl Found {
-    fn of(graph: &Graph, n: NodeId) -> Option<Found> {
-        let first = Move::of(graph, n).filter(|m| graph.value(m.y).layout.is_row_major())?;
+impl MovePair {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<MovePair> {
+        let first = Move::recognize(graph, n).filter(|m| graph.value(m.y).layout.is_row_major())?;
         let (mut v, mut chain, mut operand): (_, _, Option<Vec<Dim>>) = (first.y, Vec::new(), None);
         loop {
             let (n, slot) = graph.only_use(v).map(|u| (u.node, u.slot))?;
@@ -129,8 +130,8 @@ impl Found {
             if !graph.value(v).layout.is_row_major() {
                 return None;
             }
-            if let (Some(operand), Some(second)) = (&operand, Move::of(graph, n)) {
-                return Found::between(graph, first, chain, second, operand);
+            if let (Some(operand), Some(second)) = (&operand, Move::recognize(graph, n)) {
+                return MovePair::between(graph, first, chain, second, operand);
             }
             let y = node.only_result()?;
             let to = graph.value(y).ty.shape()?;
@@ -153,14 +154,14 @@ impl Found {
         chain: Vec<(NodeId, usize)>,
         second: Move,
         operand: &[Dim],
-    ) -> Option<Found> {
-        let joined = Joined::of(&first, &second, operand)?;
+    ) -> Option<MovePair> {
+        let joined = Joined::recognize(&first, &second, operand)?;
         // A view is exported as numbers and at most one extent that is left open.
         let moved: Vec<Dim> = joined.perm.iter().map(|&axis| joined.from[axis].clone()).collect();
         let open = second.from.iter().filter(|d| !d.is_const()).count();
         let pairs = [(&first.from[..], &joined.from[..]), (&moved[..], operand)];
         let writable = open <= 1 && pairs.into_iter().all(|(from, to)| reshape_target(from, to).is_some());
-        (writable && !is_constant(graph, first.x)).then(|| Found {
+        (writable && !is_constant(graph, first.x)).then(|| MovePair {
             first,
             chain,
             second,
@@ -184,7 +185,7 @@ impl Found {
     }
 
     fn apply(self, graph: &mut Graph) -> Result<(), PassError> {
-        let Found { first, chain, second, joined, operand } = self;
+        let MovePair { first, chain, second, joined, operand } = self;
         let (mover, _) = graph.value(first.y).producer();
         let (last, _) = graph.value(second.y).producer();
         let base = graph.value(first.y).name.clone();
@@ -236,7 +237,7 @@ impl Found {
 impl Joined {
     /// The move that leaves the rows of `operand`, which is the result of the first in other dims, as the second would have left
     /// them.
-    fn of(first: &Move, second: &Move, operand: &[Dim]) -> Option<Joined> {
+    fn recognize(first: &Move, second: &Move, operand: &[Dim]) -> Option<Joined> {
         let (columns, rows) = operand.split_last()?;
         let rows = Dim::product(rows)?;
         let shape: Vec<Dim> = first.perm.iter().map(|&axis| first.from[axis].clone()).collect();
@@ -365,7 +366,7 @@ mod tests {
     fn heads_are_merged_and_windows_put_back_in_one() {
         let first = moved(&[64, 3, 49, 32], &[0, 2, 1, 3]);
         let second = moved(&[1, 8, 8, 7, 7, 96], &[0, 1, 3, 2, 4, 5]);
-        let joined = Joined::of(&first, &second, &dims(&[64, 49, 96])).unwrap();
+        let joined = Joined::recognize(&first, &second, &dims(&[64, 49, 96])).unwrap();
         assert_eq!(joined, Joined { from: dims(&[8, 8, 3, 7, 7, 32]), perm: vec![0, 3, 1, 4, 2, 5] });
     }
 
@@ -373,7 +374,7 @@ mod tests {
     fn two_moves_that_undo_each_other_are_none() {
         let first = moved(&[4, 6, 10], &[1, 0, 2]);
         let second = moved(&[6, 4, 7], &[1, 0, 2]);
-        let joined = Joined::of(&first, &second, &dims(&[6, 4, 10])).unwrap();
+        let joined = Joined::recognize(&first, &second, &dims(&[6, 4, 10])).unwrap();
         assert_eq!(joined, Joined { from: dims(&[240]), perm: vec![0] });
     }
 
@@ -393,7 +394,7 @@ mod tests {
         let apart = vec![Dim::symbol("N"), Dim::from(2), Dim::from(2), Dim::from(3), Dim::from(3), Dim::from(10)];
         let second = Move { from: apart, ..moved(&[1], &[0, 1, 3, 2, 4, 5]) };
         let operand = [batch(4), Dim::from(9), Dim::from(10)];
-        let joined = Joined::of(&first, &second, &operand).unwrap();
+        let joined = Joined::recognize(&first, &second, &operand).unwrap();
         assert_eq!(joined.perm, [0, 3, 1, 4, 2, 5]);
         assert_eq!(joined.from[0], batch(2), "the batch stays beside the outer digit of the windows");
     }
@@ -402,6 +403,6 @@ mod tests {
     fn columns_that_move_are_not_joined() {
         let first = moved(&[4, 6, 10], &[1, 0, 2]);
         let second = moved(&[6, 4, 10], &[0, 2, 1]);
-        assert!(Joined::of(&first, &second, &dims(&[6, 4, 10])).is_none());
+        assert!(Joined::recognize(&first, &second, &dims(&[6, 4, 10])).is_none());
     }
 }

@@ -46,7 +46,7 @@ pub(crate) const PASS: Step<'static> = Step::each_graph(
 /// Takes such moves away.
 pub fn reorder_weights(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
     for n in cx.reassociable(graph) {
-        if let Some(found) = Found::of(graph, n) {
+        if let Some(found) = FlattenedProduct::recognize(graph, n) {
             found.apply(graph, n)?;
             cx.count(&RULE, 1);
         }
@@ -55,7 +55,7 @@ pub fn reorder_weights(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), Pa
 }
 
 /// A product whose left operand is moved and flattened.
-struct Found {
+struct FlattenedProduct {
     /// What is moved.
     x: ValueId,
     /// The order in which its axes lie, the batch outermost: those of `moved`.
@@ -74,8 +74,8 @@ fn seen_once(graph: &Graph, v: ValueId) -> bool {
     graph.value(v).layout.is_row_major() && graph.only_use(v).is_some()
 }
 
-impl Found {
-    fn of(graph: &Graph, n: NodeId) -> Option<Found> {
+impl FlattenedProduct {
+    fn recognize(graph: &Graph, n: NodeId) -> Option<FlattenedProduct> {
         let node = graph.node(n);
         let by_columns = match node.onnx()? {
             "MatMul" => false,
@@ -104,7 +104,7 @@ impl Found {
             return None;
         }
         let reordered = reordered(graph, weights, &rest, &perm, by_columns)?;
-        Some(Found { x, perm, named_so, moved, flat, weights, reordered })
+        Some(FlattenedProduct { x, perm, named_so, moved, flat, weights, reordered })
     }
 
     fn apply(self, graph: &mut Graph, n: NodeId) -> Result<(), PassError> {

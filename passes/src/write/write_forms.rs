@@ -4,7 +4,7 @@
 
 use crate::forms::raise::is_raised;
 use crate::state::{State, Step, each_scope};
-use relayout_ir::form::Form as Bound;
+use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId};
 use relayout_target_api::{Declared, Fact, PassError, Piece, Refused, Slot};
 use rustc_hash::FxHashSet;
@@ -37,7 +37,7 @@ pub(crate) fn write_forms(graph: &mut Graph, state: &mut State<'_>) -> Result<()
 fn write_form(graph: &mut Graph, scope: usize, n: NodeId, state: &mut State<'_>) -> Result<Vec<NodeId>, PassError> {
     let offer = state.plan.offer(scope, n).filter(|offer| offer.becomes.is_none() && graph.contains(n));
     let Some(offer) = offer else { return Ok(Vec::new()) };
-    let Bound::Kernel(layouts) = &graph.node(n).form else { return Ok(Vec::new()) };
+    let Form::Kernel(layouts) = &graph.node(n).form else { return Ok(Vec::new()) };
     let piece = Piece { graph, node: n, layouts, opset: state.settings.opset };
     let refused = |r: Refused| PassError::invalid("write_forms", r.to_string());
     let target = state.settings.target;

@@ -51,7 +51,7 @@ pub(crate) struct Pair<'p> {
 pub(crate) fn verdict(pair: &Pair<'_>) -> Verdict {
     let Pair { a, b, agreed, proof } = *pair;
     if agreed.is_empty() && untouched::is_so(a, b, proof) {
-        return Verdict::Proved { links: 0, hosts: hosts::of(b) };
+        return Verdict::Proved { links: 0, hosts: hosts::find(b) };
     }
     // What holds where nothing is known of sizes holds for all of them.
     let open = if unsized_inputs(a) { alike(a, b) } else { counts_rounds(a) };
@@ -164,7 +164,7 @@ fn attempt_by(mut machine: Machine, pair: &Pair<'_>) -> Attempt {
             Verdict::Refused { value: value_at(b, &at), at, why, shown }
         }
         Ok(links) => {
-            let hosts = hosts::of(b).or_else(|| hosts::of(a));
+            let hosts = hosts::find(b).or_else(|| hosts::find(a));
             let sets = if sizes.is_empty() { Vec::new() } else { vec![sizes.clone()] };
             if !held.lemmas.is_empty() {
                 Verdict::WithLemmas { links, lemmas: held.lemmas, bound: held.bound, sizes: sets, hosts }

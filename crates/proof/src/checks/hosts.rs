@@ -36,7 +36,7 @@ impl fmt::Display for Hosts {
 }
 
 /// The hosts that a model is for; `None` if it is for all.
-pub(crate) fn of(model: &Model) -> Option<Hosts> {
+pub(crate) fn find(model: &Model) -> Option<Hosts> {
     let in_functions = model.functions.iter().any(|f| f.nodes.iter().any(is_blocked));
     if !in_functions && !has_blocked(&model.graph) {
         return None;

@@ -14,18 +14,18 @@ enum Operand {
     Like(usize),
 }
 
-struct Form {
+struct OperandTypes {
     operands: Vec<Operand>,
     /// Whether the last operand stands for all that follow.
     many: bool,
 }
 
-static TYPES: LazyLock<Table<Form>> = LazyLock::new(|| Table::read(include_str!("types.txt"), form));
+static TYPES: LazyLock<Table<OperandTypes>> = LazyLock::new(|| Table::read(include_str!("types.txt"), form));
 
-fn form(words: &[&'static str]) -> Form {
+fn form(words: &[&'static str]) -> OperandTypes {
     let operands = words.first().copied().unwrap_or("-");
     let many = operands.ends_with('*');
-    Form { operands: operands.trim_end_matches('*').split(',').map(operand).collect(), many }
+    OperandTypes { operands: operands.trim_end_matches('*').split(',').map(operand).collect(), many }
 }
 
 fn operand(word: &str) -> Operand {

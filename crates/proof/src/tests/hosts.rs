@@ -52,7 +52,7 @@ fn what_does_not_fail_on_other_hosts_is_no_guard() {
     let mut fed = guarded(20, 32, "y");
     let input = Input { name: "zeros".to_owned(), dtype: 1, ..Input::default() };
     Rc::make_mut(&mut fed.graph).inputs.push(input);
-    assert!(!crate::checks::hosts::of(&fed).expect("it has blocked ops").guarded);
+    assert!(!crate::checks::hosts::find(&fed).expect("it has blocked ops").guarded);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_guard_in_a_body_covers_the_body_only() {
         Rc::make_mut(&mut outer.graph).nodes.push(node);
         outer
     };
-    let is = |model: &Model| crate::checks::hosts::of(model).map(|hosts| hosts.guarded);
+    let is = |model: &Model| crate::checks::hosts::find(model).map(|hosts| hosts.guarded);
     let (good, bad) = (guarded(20, 32, "y"), guarded(32, 32, "y"));
     let plain = || Model { block: Some(16), ..copy() };
     assert_eq!(is(&around(plain(), &plain())), None);

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 pub(super) type Ends = (Dim, Dim);
 
 /// A Pad or a Slice and the Transposes that stand between it and the convolution.
-pub(super) struct Found {
+pub(super) struct PadOrSlice {
     /// What the Pad reads, or what the Slice makes.
     pub(super) end: ValueId,
     /// Which axis of that each axis of the convolution is.
@@ -27,7 +27,7 @@ const MOST: usize = 256;
 const FAR: i64 = 1_000_000_000;
 
 /// The Pad of zeros that an image comes from.
-pub(super) fn padded(graph: &Graph, image: ValueId) -> Option<Found> {
+pub(super) fn padded(graph: &Graph, image: ValueId) -> Option<PadOrSlice> {
     let rank = graph.value(image).ty.rank()?;
     let (mut v, mut order) = (image, (0..rank).collect::<Vec<_>>());
     let node = loop {
@@ -45,11 +45,11 @@ pub(super) fn padded(graph: &Graph, image: ValueId) -> Option<Found> {
     }
     let ends = order.iter().map(|&axis| pads.get(axis).cloned()).collect::<Option<Vec<_>>>()?;
     let only_adds = ends.iter().all(|(before, after)| before.is_never_negative() && after.is_never_negative());
-    only_adds.then_some(Found { end: node.operand(0)?, order, ends })
+    only_adds.then_some(PadOrSlice { end: node.operand(0)?, order, ends })
 }
 
 /// The Slice that a result goes through, and nothing else.
-pub(super) fn sliced(graph: &Graph, result: ValueId) -> Option<Found> {
+pub(super) fn sliced(graph: &Graph, result: ValueId) -> Option<PadOrSlice> {
     let rank = graph.value(result).ty.rank()?;
     // Which axis of the convolution each axis of the value is.
     let (mut v, mut axes) = (result, (0..rank).collect::<Vec<_>>());
@@ -69,7 +69,7 @@ pub(super) fn sliced(graph: &Graph, result: ValueId) -> Option<Found> {
         *place = taken(graph, node, shape.get(cut.axis)?, &cut)?;
     }
     let order = (0..rank).map(|axis| axes.iter().position(|at| *at == axis)).collect::<Option<_>>()?;
-    Some(Found { end: node.result(0)?, order, ends })
+    Some(PadOrSlice { end: node.result(0)?, order, ends })
 }
 
 /// What a cut leaves out before and after, if that is known.

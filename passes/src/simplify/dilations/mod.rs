@@ -8,7 +8,7 @@ mod around;
 mod blocks;
 
 use crate::state::Step;
-use around::Found;
+use around::PadOrSlice;
 use blocks::Blocks;
 use relayout_ir::attr::Attr;
 use relayout_ir::build::Builder;
@@ -54,7 +54,7 @@ fn join_dilations(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassErr
         }
         let Some(dilated) = Dilated::around(graph, n) else { continue };
         let (conv, result) = dilated.write(graph, n)?;
-        if let Some(cropped) = Cropped::of(graph, conv, result, &dilated.blocks) {
+        if let Some(cropped) = Cropped::recognize(graph, conv, result, &dilated.blocks) {
             cropped.write(graph, conv)?;
         }
         cx.count(&RULE, 1);
@@ -226,19 +226,19 @@ fn leads_only_to(graph: &Graph, n: NodeId, chain: &[NodeId], steps: usize) -> bo
 
 /// A convolution between a Pad and a Slice that becomes one with other padding.
 struct Cropped {
-    padded: Option<Found>,
-    sliced: Option<Found>,
+    padded: Option<PadOrSlice>,
+    sliced: Option<PadOrSlice>,
     pads: Vec<i64>,
 }
 
 impl Cropped {
-    fn of(graph: &Graph, conv: NodeId, result: ValueId, blocks: &[i64]) -> Option<Cropped> {
+    fn recognize(graph: &Graph, conv: NodeId, result: ValueId, blocks: &[i64]) -> Option<Cropped> {
         let node = graph.node(conv);
         let padded = around::padded(graph, node.operand(0)?);
         let sliced = around::sliced(graph, result);
         let windows = read::windows(graph, node).ok()?;
         let none = (Dim::ZERO, Dim::ZERO);
-        let ends = |found: &Option<Found>, axis: usize| match found {
+        let ends = |found: &Option<PadOrSlice>, axis: usize| match found {
             Some(found) => found.ends.get(axis).cloned(),
             None => Some(none.clone()),
         };
