@@ -127,7 +127,7 @@ impl<'p> Converter<'_, 'p> {
         let name = graph.name.clone().unwrap_or_default();
         if let Some(sparse) = graph.sparse_initializer.first() {
             let what = format!("constant `{}`", sparse.values.as_ref().map_or("", TensorProto::name));
-            return Err(BundleError::Unsayable { what, why: "it is sparse; store it dense".to_owned() });
+            return Err(BundleError::CannotExpress { what, why: "it is sparse; store it dense".to_owned() });
         }
         let tensors = constants_of(graph);
         let mut names = Names { here: BTreeMap::new(), outer };
@@ -176,7 +176,7 @@ impl<'p> Converter<'_, 'p> {
         tensor: &'p TensorProto,
         written: Option<&WrittenValue>,
     ) -> Result<BundleValue, BundleError> {
-        let fail = |why: String| BundleError::Unsayable { what: format!("constant `{name}`"), why };
+        let fail = |why: String| BundleError::CannotExpress { what: format!("constant `{name}`"), why };
         let dtype = dtype_of(tensor).map_err(fail)?;
         let dims: Option<Vec<u64>> = tensor.dims.iter().map(|&n| u64::try_from(n).ok()).collect();
         let dims = dims.ok_or_else(|| fail(format!("its extents are {:?}", tensor.dims)))?;
@@ -252,7 +252,7 @@ impl<'p> Converter<'_, 'p> {
         }
         let why = "it calls a function of the model that can't be written out, and a bundle has no functions; \
                    `relayout optimize --report` notes why, and onnx.inliner can write it out";
-        Err(BundleError::Unsayable { what: label(node), why: why.to_owned() })
+        Err(BundleError::CannotExpress { what: label(node), why: why.to_owned() })
     }
 
     /// The kernel of a node that moves data, or why it has none.
@@ -280,7 +280,7 @@ impl<'p> Converter<'_, 'p> {
         names: &Names<'_>,
     ) -> Result<Attribute, BundleError> {
         let name = a.name.as_deref().unwrap_or_default();
-        let fail = |why: &str| BundleError::Unsayable {
+        let fail = |why: &str| BundleError::CannotExpress {
             what: label(node),
             why: format!("attribute `{name}` {why}, which a bundle has no place for"),
         };

@@ -20,7 +20,7 @@ pub enum BundleError {
     Refused(String),
     /// Something in a model that a bundle has no place for.
     #[error("{what}: {why}")]
-    Unsayable {
+    CannotExpress {
         /// The node or the tensor.
         what: String,
         /// What can't be said, and what would help.

@@ -110,17 +110,18 @@ pub(super) fn write(
     weights: &[Weight<'_>],
     data: &Data<'_>,
 ) -> Result<FileEntry, BundleError> {
-    let unsayable = |name: &str, why: String| BundleError::Unsayable { what: format!("constant `{name}`"), why };
+    let cannot_express =
+        |name: &str, why: String| BundleError::CannotExpress { what: format!("constant `{name}`"), why };
     let mut order: Vec<(Dtype, Vec<usize>, &Weight<'_>)> = Vec::with_capacity(weights.len());
     for weight in weights {
-        let (dtype, shape) = as_stored(weight.dtype, &weight.dims).map_err(|why| unsayable(&weight.name, why))?;
+        let (dtype, shape) = as_stored(weight.dtype, &weight.dims).map_err(|why| cannot_express(&weight.name, why))?;
         order.push((dtype, shape, weight));
     }
     order.sort_by(|a, b| (Reverse(a.0), &a.2.name).cmp(&(Reverse(b.0), &b.2.name)));
     let (mut infos, mut offset) = (Vec::with_capacity(order.len()), 0_usize);
     for (dtype, shape, weight) in &order {
         let end = size_of(*dtype, shape).and_then(|size| offset.checked_add(size));
-        let end = end.ok_or_else(|| unsayable(&weight.name, "it is larger than a file can be".to_owned()))?;
+        let end = end.ok_or_else(|| cannot_express(&weight.name, "it is larger than a file can be".to_owned()))?;
         let info = TensorInfo { dtype: *dtype, shape: shape.clone(), data_offsets: (offset, end) };
         infos.push((weight.name.clone(), info));
         offset = end;
@@ -131,9 +132,12 @@ pub(super) fn write(
     out.write_all(&(header.len() as u64).to_le_bytes()).and_then(|()| out.write_all(&header)).map_err(failed)?;
     for (_, _, weight) in &order {
         let before = out.bytes;
-        let length = data.write(weight, &mut out).map_err(|why| unsayable(&weight.name, why))?;
+        let length = data.write(weight, &mut out).map_err(|why| cannot_express(&weight.name, why))?;
         if out.bytes - before != length {
-            return Err(unsayable(&weight.name, format!("it has {} bytes in place of {length}", out.bytes - before)));
+            return Err(cannot_express(
+                &weight.name,
+                format!("it has {} bytes in place of {length}", out.bytes - before),
+            ));
         }
     }
     out.finish(path).map_err(failed)

@@ -340,8 +340,8 @@ impl<V: Clone, N: Clone> Planner<'_, V, N> {
         Ok(plan)
     }
 
-    fn unsayable(&self, n: NodeId, why: &str) -> PlanError {
-        PlanError::Unsayable { node: self.graph.node(n).describe(self.graph), why: why.to_owned() }
+    fn cannot_express(&self, n: NodeId, why: &str) -> PlanError {
+        PlanError::CannotExpress { node: self.graph.node(n).describe(self.graph), why: why.to_owned() }
     }
 
     fn id(&self, v: ValueId) -> Result<V, PlanError> {
@@ -359,15 +359,18 @@ impl<V: Clone, N: Clone> Planner<'_, V, N> {
         let (n, _) = value.producer();
         let node = graph.node(n);
         let operand = node.inputs.first().copied().flatten();
-        let inner = operand.ok_or_else(|| self.unsayable(n, "it was put in without an operand"))?;
+        let inner = operand.ok_or_else(|| self.cannot_express(n, "it was put in without an operand"))?;
         let inner = self.source(inner)?;
         match (&node.op, &node.form) {
             (Op::Relayout, _) => Ok(Source { layout: value.layout.clone(), ..inner }),
             (Op::Onnx(_), Form::View(_)) => {
                 let shape = graph.storage_shape(v, &value.layout);
-                Ok(Source { shape: Some(shape.ok_or_else(|| self.unsayable(n, "it has no storage shape"))?), ..inner })
+                Ok(Source {
+                    shape: Some(shape.ok_or_else(|| self.cannot_express(n, "it has no storage shape"))?),
+                    ..inner
+                })
             }
-            _ => Err(self.unsayable(n, "it was put in, and is neither a view nor a move")),
+            _ => Err(self.cannot_express(n, "it was put in, and is neither a view nor a move")),
         }
     }
 
@@ -417,9 +420,11 @@ impl<V: Clone, N: Clone> Planner<'_, V, N> {
             FreeOrCopy::Copy(Refusal::Moves { from, to }) => {
                 Ok(Action::Move { from: Box::new(from), to: Box::new(to) })
             }
-            FreeOrCopy::Copy(Refusal::NoStorageShape { .. }) => Err(self.unsayable(n, "its view has no storage shape")),
+            FreeOrCopy::Copy(Refusal::NoStorageShape { .. }) => {
+                Err(self.cannot_express(n, "its view has no storage shape"))
+            }
             FreeOrCopy::Copy(_) if from.layout.is_row_major() && to.layout.is_row_major() => Ok(Action::Keep),
-            FreeOrCopy::Copy(why) => Err(self.unsayable(n, &why.to_string())),
+            FreeOrCopy::Copy(why) => Err(self.cannot_express(n, &why.to_string())),
         }
     }
 
@@ -429,8 +434,8 @@ impl<V: Clone, N: Clone> Planner<'_, V, N> {
         let plain = |v: &ValueId| self.graph.value(*v).layout.is_row_major();
         if matches!(node.form, Form::Kernel(_)) {
             for (name, attr) in &node.attrs {
-                let said =
-                    AttrJson::of(attr).ok_or_else(|| self.unsayable(n, "an attribute of its kernel is a graph"))?;
+                let said = AttrJson::of(attr)
+                    .ok_or_else(|| self.cannot_express(n, "an attribute of its kernel is a graph"))?;
                 if before.get(name).and_then(AttrJson::of).as_ref() != Some(&said) {
                     plan.attributes.insert(name.clone(), said);
                 }
@@ -441,7 +446,7 @@ impl<V: Clone, N: Clone> Planner<'_, V, N> {
         if !moved || !matches!(node.form, Form::Axes(_)) {
             return Ok(());
         }
-        for said in renumbered(self.graph, node).map_err(|why| self.unsayable(n, why))? {
+        for said in renumbered(self.graph, node).map_err(|why| self.cannot_express(n, why))? {
             match said {
                 Said::Int(name, value) if before.get(name).and_then(Attr::as_int) != Some(value) => {
                     plan.attributes.insert(name.to_owned(), AttrJson::Int(value));
@@ -458,7 +463,7 @@ impl<V: Clone, N: Clone> Planner<'_, V, N> {
                 Said::Picked { slot, picks } => plan.lists.push(ListPlan::Picked { slot, picks }),
                 Said::Woven { .. } => {
                     return Err(
-                        self.unsayable(n, "a list that is computed at run time has entries for digits of an axis")
+                        self.cannot_express(n, "a list that is computed at run time has entries for digits of an axis")
                     );
                 }
                 Said::Extents(picks) => {
@@ -475,9 +480,10 @@ impl<V: Clone, N: Clone> Planner<'_, V, N> {
         let graph = self.graph;
         let node = graph.node(n);
         let ends = node.inputs.first().copied().flatten().zip(node.outputs.first().copied().flatten());
-        let Some((x, y)) = ends else { return Err(self.unsayable(n, "it has no operand or no result")) };
+        let Some((x, y)) = ends else { return Err(self.cannot_express(n, "it has no operand or no result")) };
         let to = graph.value(y).layout.clone();
-        let shape = graph.storage_shape(y, &to).ok_or_else(|| self.unsayable(n, "its result has no storage shape"))?;
+        let shape =
+            graph.storage_shape(y, &to).ok_or_else(|| self.cannot_express(n, "its result has no storage shape"))?;
         let value = self.id(x)?;
         let users = self.users(y)?;
         let outputs = graph.output_places(y).to_vec();

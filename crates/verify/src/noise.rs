@@ -394,7 +394,7 @@ fn caps(output: &Tensor, precision: Precision) -> Option<Vec<f64>> {
     let clusters = magnitudes.clusters();
     // It is off by a few of its steps.
     let least = if precision.logistic { 4.0 * BESIDE_ONE } else { 0.0 };
-    Some(magnitudes.of.iter().map(|&of| (precision.cap * clusters.of(of)).max(least)).collect())
+    Some(magnitudes.of.iter().map(|&of| (precision.cap * clusters.rms_at(of)).max(least)).collect())
 }
 
 /// The magnitudes of an output's elements; NaN where one is NaN or infinite.
@@ -421,7 +421,7 @@ impl Magnitudes {
     /// For each element the magnitude of those around it: of its cluster, or along an axis if that is less.
     fn scales(&self) -> Vec<f64> {
         let clusters = self.clusters();
-        let mut scales: Vec<f64> = self.of.iter().map(|&of| clusters.of(of)).collect();
+        let mut scales: Vec<f64> = self.of.iter().map(|&of| clusters.rms_at(of)).collect();
         for_each_axis(&self.of, &self.shape, quantile, |axis, groups| {
             // A group of zeros says nothing about what is rounded there.
             for group in groups.iter_mut().filter(|group| **group <= 0.0) {
@@ -473,7 +473,7 @@ struct Clusters {
 }
 
 impl Clusters {
-    fn of(&self, magnitude: f64) -> f64 {
+    fn rms_at(&self, magnitude: f64) -> f64 {
         if magnitude > 0.0 { self.rms[exponent(magnitude)] } else { self.smallest }
     }
 }

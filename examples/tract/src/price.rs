@@ -44,7 +44,7 @@ impl Prices {
     }
 
     /// What an op costs that reads such tensors; `None` if it can't be run alone, or sizes are not known.
-    pub fn of(&self, op: &dyn TypedOp, facts: &[TypedFact]) -> Option<u64> {
+    pub fn price(&self, op: &dyn TypedOp, facts: &[TypedFact]) -> Option<u64> {
         if self.by_bytes {
             return None;
         }

@@ -60,7 +60,7 @@ impl Tract<'_> {
             }
         }
         // What can't be run alone costs the same in every order.
-        Some(self.prices.of(turned.op.as_ref(), &facts).map_or(Cost::ZERO, Cost::new))
+        Some(self.prices.price(turned.op.as_ref(), &facts).map_or(Cost::ZERO, Cost::new))
     }
 
     /// Whether a node repeats an operand along some axis, and tract does not take it into the product before it.

@@ -60,11 +60,11 @@ fn says(have: &AttributeProto, attr: &Attr) -> bool {
     }
 }
 
-/// Has the attributes of a node, and those in its bodies, say of which kind they are.
-pub(super) fn say_kinds(node: &mut NodeProto) {
+/// Sets the type of every attribute of a node and of the nodes in its bodies.
+pub(super) fn set_kinds(node: &mut NodeProto) {
     for a in &mut node.attribute {
         a.r#type = Some(kind_of(a));
-        a.g.as_deref_mut().into_iter().chain(&mut a.graphs).flat_map(|body| &mut body.node).for_each(say_kinds);
+        a.g.as_deref_mut().into_iter().chain(&mut a.graphs).flat_map(|body| &mut body.node).for_each(set_kinds);
     }
 }
 

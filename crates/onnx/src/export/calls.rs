@@ -26,7 +26,7 @@ impl Exporter {
         (name, layouts): (&str, &KernelLayouts),
         mut proto: NodeProto,
     ) -> Result<NodeProto, ExportError> {
-        let fail = |why: String| ExportError::Unsayable { node: node.describe(graph), why };
+        let fail = |why: String| ExportError::CannotExpress { node: node.describe(graph), why };
         let side = |values: &[Option<ValueId>], layouts: &[Option<Layout>]| -> Vec<Operand> {
             let stored = |slot: usize| match layouts.get(slot).cloned().flatten() {
                 Some(layout) => Operand::Stored(layout),
@@ -69,7 +69,7 @@ impl Exporter {
         shape: &[Dim],
     ) -> Result<NodeProto, ExportError> {
         let (producer, _) = out.graph.value(y).producer();
-        let fail = |e: DialectError| ExportError::Unsayable {
+        let fail = |e: DialectError| ExportError::CannotExpress {
             node: out.graph.node(producer).describe(out.graph),
             why: e.to_string(),
         };

@@ -14,7 +14,7 @@ pub enum ExportError {
     },
     /// A node in an arrangement that standard ONNX can't say. The passes rule this out.
     #[error("{node}: {why} (please report this)")]
-    Unsayable {
+    CannotExpress {
         /// The node.
         node: String,
         /// What can't be said.

@@ -45,7 +45,7 @@ pub fn fresh(graph: &Graph) -> Result<Vec<u8>, FreshError> {
         let unsaid = graph.node(n).attrs.iter().find(|(_, attr)| !said(attr));
         if let Some((name, _)) = unsaid {
             let why = format!("attribute `{name}` is neither a number, a text nor a list of such");
-            return Err(ExportError::Unsayable { node: graph.node(n).describe(graph), why }.into());
+            return Err(ExportError::CannotExpress { node: graph.node(n).describe(graph), why }.into());
         }
     }
     let ends = |ends: &[ValueId], named| ends.iter().map(|&v| info(graph, v, named)).collect::<Result<Vec<_>, _>>();
@@ -92,7 +92,10 @@ fn info(graph: &Graph, v: ValueId, named: bool) -> Result<ValueInfoProto, Export
     let value = graph.value(v);
     let Type::Tensor(ty) = &value.ty else {
         let node = graph.node(value.producer().0).describe(graph);
-        return Err(ExportError::Unsayable { node, why: format!("`{}` is not a tensor of known type", value.name) });
+        return Err(ExportError::CannotExpress {
+            node,
+            why: format!("`{}` is not a tensor of known type", value.name),
+        });
     };
     let dims = |shape: &[_]| shape.iter().map(|d| dimension(d).unwrap_or_default()).collect();
     let shape = ty.shape.as_ref().map(|shape| TensorShapeProto { dim: dims(shape) });

@@ -1,6 +1,6 @@
 //! The functions of domain `relayout` that a model gets: the body of every function that it calls.
 
-use super::attributes::say_kinds;
+use super::attributes::set_kinds;
 use crate::dialect::{DOMAIN, DialectError, FIRST_IR_VERSION, FIRST_OPSET, VERSION, part_moves};
 use crate::import::function_name;
 use crate::proto::{FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto};
@@ -64,7 +64,7 @@ impl Functions {
         }
         if before < 2 {
             let nodes = proto.functions.iter_mut().flat_map(|f| &mut f.node);
-            nodes.chain(proto.graph.iter_mut().flat_map(|graph| &mut graph.node)).for_each(say_kinds);
+            nodes.chain(proto.graph.iter_mut().flat_map(|graph| &mut graph.node)).for_each(set_kinds);
         }
         proto.ir_version = Some(before.max(FIRST_IR_VERSION));
         let imported = |set: &OperatorSetIdProto| set.domain.as_deref() == Some(DOMAIN);

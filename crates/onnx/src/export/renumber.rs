@@ -19,7 +19,7 @@ impl Exporter {
         mut proto: NodeProto,
     ) -> Result<(), ExportError> {
         let node = out.graph.node(n);
-        let fail = |why: &str| ExportError::Unsayable { node: node.describe(out.graph), why: why.to_owned() };
+        let fail = |why: &str| ExportError::CannotExpress { node: node.describe(out.graph), why: why.to_owned() };
         let said = renumbered(out.graph, node).map_err(fail)?;
         for said in said {
             match said {

@@ -29,7 +29,7 @@ impl Exporter {
             let moved = sides.into_iter().flatten().flatten().any(|&v| !out.graph.value(v).layout.is_row_major());
             if view && moved {
                 let node = node.describe(out.graph);
-                return Err(ExportError::Unsayable { node, why: "its view has no storage shape".to_owned() });
+                return Err(ExportError::CannotExpress { node, why: "its view has no storage shape".to_owned() });
             }
             return Ok(false);
         };
@@ -41,7 +41,7 @@ impl Exporter {
     pub(super) fn relayout(&mut self, out: &mut GraphOut<'_>, n: NodeId) -> Result<(), ExportError> {
         let Some(change) = change(out.graph, n, self.functions.opset()) else {
             let node = out.graph.node(n).describe(out.graph);
-            return Err(ExportError::Unsayable {
+            return Err(ExportError::CannotExpress {
                 node,
                 why: "it moves between layouts that are not orders of axes".into(),
             });

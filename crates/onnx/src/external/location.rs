@@ -44,7 +44,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn of(self, tensor: &TensorProto) -> Error {
+    pub(super) fn about(self, tensor: &TensorProto) -> Error {
         match self {
             Self::Tensor(fault) => Error::tensor(tensor, fault),
             Self::File(source) => Error::External { tensor: tensor.name().to_owned(), source: Box::new(source) },

@@ -110,7 +110,7 @@ impl ExternalData {
         if !is_external(tensor) {
             return elements::inline_bytes(tensor, length).map(TensorData::Inline).map_err(fault);
         }
-        match self.external(tensor, Some(length)).map_err(|error| error.of(tensor))? {
+        match self.external(tensor, Some(length)).map_err(|error| error.about(tensor))? {
             Located::Bytes(bytes) => Ok(TensorData::Inline(bytes)),
             Located::Missing(reason) => Ok(TensorData::Missing { reason }),
         }

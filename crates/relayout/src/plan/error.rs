@@ -24,7 +24,7 @@ pub enum PlanError {
     },
     /// An arrangement that a plan can't express.
     #[error("{node}: {why} (please report this)")]
-    Unsayable {
+    CannotExpress {
         /// The node.
         node: String,
         /// What a plan can't express.

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     /// The number of channels that each set of readers wants, in this order.
-    fn of(wanted: &[(usize, &[usize])], block: usize) -> Slots {
+    fn slots_for(wanted: &[(usize, &[usize])], block: usize) -> Slots {
         let each = wanted.iter().flat_map(|&(count, readers)| vec![readers.to_vec(); count]);
         Slots::arrange(&each.collect::<Vec<_>>(), block)
     }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn channels_of_other_readers_lie_in_other_blocks() {
-        let slots = of(&[(7, &[2]), (29, &[0]), (14, &[1]), (8, &[3])], 16);
+        let slots = slots_for(&[(7, &[2]), (29, &[0]), (14, &[1]), (8, &[3])], 16);
         assert_eq!(parts(&slots), [(0, 32, &[0][..]), (32, 48, &[1]), (48, 64, &[2, 3])]);
         assert_eq!(slots.holds.iter().flatten().count(), 58);
         assert_eq!((slots.holds[28], slots.holds[29], slots.holds[32]), (Some(35), None, Some(36)));
@@ -105,21 +105,21 @@ mod tests {
 
     #[test]
     fn what_fills_no_block_shares_one_with_what_it_fits_beside() {
-        let slots = of(&[(24, &[0]), (12, &[1]), (6, &[2]), (3, &[3]), (2, &[4]), (1, &[5])], 16);
+        let slots = slots_for(&[(24, &[0]), (12, &[1]), (6, &[2]), (3, &[3]), (2, &[4]), (1, &[5])], 16);
         assert_eq!(parts(&slots), [(0, 16, &[0][..]), (16, 32, &[0, 2, 4]), (32, 48, &[1, 3, 5])]);
         assert!(slots.holds.iter().all(Option::is_some));
     }
 
     #[test]
     fn what_fits_beside_nothing_lies_in_two_blocks() {
-        let slots = of(&[(10, &[0]), (10, &[1]), (10, &[2])], 16);
+        let slots = slots_for(&[(10, &[0]), (10, &[1]), (10, &[2])], 16);
         assert_eq!(parts(&slots), [(0, 16, &[0, 2][..]), (16, 32, &[1, 2])]);
         assert_eq!(slots.holds.iter().flatten().count(), 30);
     }
 
     #[test]
     fn what_nobody_reads_has_no_slot() {
-        let slots = of(&[(16, &[0]), (5, &[]), (1, &[0, 1])], 8);
+        let slots = slots_for(&[(16, &[0]), (5, &[]), (1, &[0, 1])], 8);
         assert_eq!(parts(&slots), [(0, 16, &[0][..]), (16, 24, &[0, 1])]);
         assert_eq!(slots.holds[16..], [Some(21), None, None, None, None, None, None, None]);
         assert_eq!(Slots::arrange(&[vec![], vec![]], 8), Slots { holds: vec![], parts: vec![] });
