@@ -23,7 +23,7 @@ pub enum BundleError {
     CannotExpress {
         /// The node or the tensor.
         what: String,
-        /// What can't be said, and what would help.
+        /// Why a bundle can't express it, and what would help.
         why: String,
     },
     /// A file of a bundle can't be written.

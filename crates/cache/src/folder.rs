@@ -145,7 +145,7 @@ impl Private {
         let lock = File::options().create(true).truncate(false).write(true).open(self.locks().join(name))?;
         take(&lock)?;
         let folder = self.unfinished().join(name);
-        // Whoever wrote there before was killed.
+        // The process that wrote there before was killed.
         let _ = fs::remove_dir_all(&folder);
         make_private(&folder)?;
         Ok(Slot { folder, _lock: lock })

@@ -221,7 +221,7 @@ impl Prepared {
     /// Notes that the host could not load what was prepared. Later starts load the model as it is, without trying.
     pub fn refused(&mut self, why: impl Into<String>) {
         let why = format!("the runtime refused the optimized model: {}", why.into());
-        // One that is gone was in the way of another entry, and is no worse for that.
+        // An entry that is gone by now made room for another one, which is as good.
         let whole = !matches!(&self.load, Load::File(path) if !path.exists());
         if let Some((cache, key)) = self.entry.take().filter(|_| whole) {
             let said = Said { plain: Some(why.clone()), summary: None };

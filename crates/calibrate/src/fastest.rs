@@ -67,7 +67,7 @@ pub enum TuneStep {
     Runs,
 }
 
-/// Who is told where tuning is, and may stop it.
+/// The observer of tuning, which may stop it.
 pub type Teller<'a> = &'a mut dyn FnMut(TuneStep) -> ControlFlow<()>;
 
 /// A result that is not slower than its model on this machine.

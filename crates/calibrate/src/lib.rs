@@ -89,7 +89,7 @@ pub enum CalibrateError {
     /// The model can't be optimized.
     #[error(transparent)]
     Model(#[from] relayout::Error),
-    /// Who was told where the work is stopped it.
+    /// The observer of the work stopped it.
     #[error("stopped by the caller")]
     Stopped,
     /// A cache of times can't be read or written.

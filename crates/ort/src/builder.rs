@@ -55,7 +55,7 @@ impl SessionFacts {
     }
 }
 
-/// Who is told of each start.
+/// The observer of starts, which is told of each.
 type Listener = Arc<dyn Fn(&StartOutcome) + Send + Sync>;
 
 /// A session builder that has models optimized. Its setters are those of ort's `SessionBuilder`.

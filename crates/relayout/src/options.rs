@@ -44,7 +44,7 @@ pub struct Options {
     pub unproved: Unproved,
     /// What was chosen for this machine, for the report to say so.
     pub for_this_machine: Option<Fitting>,
-    /// Who is told of each pass before it runs, and may stop the run.
+    /// The observer of the run: it is told of each pass before it runs, and may stop the run.
     pub watch: Watch,
 }
 

@@ -97,7 +97,7 @@ pub enum ProblemError {
 /// A variable that reads a [`SharedValue`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Use {
-    /// Who reads.
+    /// The variable that reads it.
     pub var: Var,
     /// For each state of `var` the layout it wants; `None`: in this state it does not read the value.
     pub wants: Vec<Option<u32>>,
@@ -110,11 +110,11 @@ pub struct Use {
 pub struct SharedValue {
     /// What people call it.
     pub name: String,
-    /// Who writes it.
+    /// The variable that writes it.
     pub producer: Var,
     /// For each state of the producer the layout that it leaves the value in.
     pub produces: Vec<u32>,
-    /// Who reads it.
+    /// The variables that read it.
     pub uses: Vec<Use>,
     /// The number of layouts; their indices are below it. At most [`MAX_LAYOUTS`].
     pub layouts: usize,

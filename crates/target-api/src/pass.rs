@@ -299,7 +299,7 @@ pub enum PassError {
         /// What is in the way.
         why: String,
     },
-    /// Whoever watches the run stopped it.
+    /// The observer of the run stopped it.
     #[error("stopped by the caller before pass {pass}")]
     Stopped {
         /// The pass that did not run.

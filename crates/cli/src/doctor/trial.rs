@@ -173,7 +173,7 @@ impl Question {
     }
 }
 
-/// Who runs files of a target.
+/// What runs files of a target.
 fn place(target: &str) -> &'static str {
     match target {
         "ort-cpu" => "ONNX Runtime on x86-64",

@@ -86,7 +86,7 @@ fn killed_at_a_random_moment_it_leaves_old_or_new() {
         let (is_old, is_new) = scene.check(dir.path(), &mut left);
         only_what_docs_name(scene, &left);
         (old, new) = (old + usize::from(is_old), new + usize::from(is_new));
-        // The next run is not in the way of what was left.
+        // Files that were left do not disturb the next run.
         assert!(scene.call(dir.path()).output().expect("the program runs").status.success());
         assert!(
             scene.check(dir.path(), &mut Vec::new()).1,

@@ -191,7 +191,7 @@ fn verb(access: Access) -> &'static str {
     }
 }
 
-/// Whoever compiles the text may define these to watch the accesses.
+/// Programs that compile the text may define these to watch the accesses.
 const ACCESS: &str = "\
 #ifndef RELAYOUT_READ
 #define RELAYOUT_READ(T, p) (*(const T*)(p))

@@ -26,7 +26,7 @@ const SHARED_PIECE_BYTES: usize = 1 << 17;
 /// Calls `work` up to as often as it is told, from any threads and at the same time, and comes back when all calls have.
 type Share<'a> = &'a dyn Fn(usize, &(dyn Fn() + Sync));
 
-/// Who runs the blocks.
+/// The threads that run the blocks.
 #[derive(Clone, Copy)]
 enum Threads<'a> {
     /// The caller and the pool of `rayon`, at most so many together.

@@ -8,7 +8,7 @@ use std::collections::hash_map::Entry;
 /// Small integer tensors of up to so many elements are followed element by element.
 pub const CONTENTS_LIMIT: usize = 1024;
 
-/// Who reads a value, to be handed to another one.
+/// The readers of a value, to be handed to another value.
 #[derive(Clone, Debug, Default)]
 pub struct Handover {
     /// Operands and captures.

@@ -1,4 +1,4 @@
-//! Who reads a value.
+//! The readers of a value.
 
 use super::ids::Use;
 use smallvec::SmallVec;

@@ -17,7 +17,7 @@ pub enum ExportError {
     CannotExpress {
         /// The node.
         node: String,
-        /// What can't be said.
+        /// Why ONNX can't express it.
         why: String,
     },
 }

@@ -9,7 +9,7 @@ use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, Op};
 
-/// What can't be, each a sentence that names the node; bodies included. `graph` has been through inference.
+/// Every contradiction, as a sentence that names the node; bodies included. `graph` has been through inference.
 pub fn impossible(graph: &Graph) -> Vec<String> {
     let mut found = Vec::new();
     for id in graph.nodes() {

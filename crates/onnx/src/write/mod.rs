@@ -120,7 +120,7 @@ impl StagedModel {
     fn put(self, between: impl FnOnce()) -> Result<WriteStats> {
         pair::commit(self.data, self.model, self.sync, between)?;
         for path in self.superseded {
-            // What cannot be removed is in nobody's way.
+            // A file that can't be removed does no harm.
             let _ = std::fs::remove_file(path);
         }
         Ok(self.stats)

@@ -1,4 +1,4 @@
-//! Who makes and reads the values of a graph in a file, and what stands around a node of it.
+//! The nodes that make and read the values of a graph in a file, and what stands around a node of it.
 
 use super::Written;
 use relayout_ir::dtype::DType;
@@ -8,7 +8,7 @@ use relayout_onnx::proto::tensor_proto::DataType;
 use relayout_onnx::proto::{AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who makes and reads the values of a graph.
+/// The nodes that make and read the values of a graph.
 pub(super) struct Reader<'g> {
     pub(super) graph: &'g Graph,
     pub(super) opset: i64,

@@ -134,7 +134,7 @@ pub(super) fn checked(
         return Ok(first);
     };
     let shown = matches!(verdict, Verdict::Refused { shown: true, .. });
-    // Whoever wants other ends can't be given the model as it is.
+    // A caller who wants other inputs or outputs can't be given the model as it is.
     let may_keep = options.wishes().is_empty();
     match options.unproved {
         Unproved::GiveBack if shown && options.strict => Err(Error::Unproved { why }),

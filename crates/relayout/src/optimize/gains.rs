@@ -39,7 +39,7 @@ pub(crate) fn on_device(
 /// The graph of a model, calls of its functions written out.
 pub(crate) fn graph_of_model(model: &Model) -> Result<Graph, Error> {
     let mut ir = Source::checked(model)?.ir;
-    // What can't be inferred has no shape.
+    // A value whose type can't be inferred has no shape.
     let _ = infer_graph(&mut ir.graph, &mut ir.unknowns);
     Ok(ir.graph)
 }

@@ -236,7 +236,7 @@ fn capture(graph: &Graph, v: ValueId) -> (String, Known) {
 /// Infers one node whose operands are typed already, for graphs that are built node by node. Bodies are left as they are.
 ///
 /// # Errors
-/// What can't be right about it.
+/// Everything that is wrong with it, in sentences.
 pub fn infer_one(graph: &mut Graph, id: NodeId, unknowns: &mut u32) -> Result<(), String> {
     let mut found = Vec::new();
     infer_node(graph, id, unknowns, &mut found);
