@@ -2,54 +2,20 @@
 
 use crate::term::{Head, Term};
 use egg::FlatTerm;
+use relayout_target_api::{EqualTerm, Explanation};
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// The names of values, by their places.
 pub(crate) type Names<'g> = FxHashMap<u32, &'g str>;
 
-/// How a piece came to be recognized: terms, each equal to the one before by one equation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Explanation {
-    /// The piece as the file spells it.
-    pub spelled: String,
-    /// What is equal to it; the last is the op. No steps where the file has the op itself.
-    pub steps: Vec<EqualTerm>,
-}
-
-/// One step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EqualTerm {
-    /// The name of the equation.
-    pub equation: String,
-    /// Whether its right side was replaced by its left side.
-    pub backward: bool,
-    /// The whole term after it.
-    pub term: String,
-}
-
-impl Explanation {
-    /// Of the terms of a proof. Values have the names that the file gives them.
-    pub(crate) fn of(names: &Names<'_>, proof: &[FlatTerm<Term>]) -> Option<Explanation> {
-        let (first, rest) = proof.split_first()?;
-        let steps = rest.iter().filter_map(|term| {
-            let (equation, backward) = rule(term)?;
-            Some(EqualTerm { equation, backward, term: told(names, term) })
-        });
-        Some(Explanation { spelled: told(names, first), steps: steps.collect() })
-    }
-}
-
-impl fmt::Display for Explanation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.spelled)?;
-        for EqualTerm { equation, backward, term } in &self.steps {
-            let way = if *backward { ", from right to left" } else { "" };
-            write!(f, "\n= {term}   by {equation}{way}")?;
-        }
-        Ok(())
-    }
+/// Of the terms of a proof. Values have the names that the file gives them.
+pub(crate) fn explanation(names: &Names<'_>, proof: &[FlatTerm<Term>]) -> Option<Explanation> {
+    let (first, rest) = proof.split_first()?;
+    let steps = rest.iter().filter_map(|term| {
+        let (equation, backward) = rule(term)?;
+        Some(EqualTerm { equation, backward, term: told(names, term) })
+    });
+    Some(Explanation { spelled: told(names, first), steps: steps.collect() })
 }
 
 /// The equation by which a term, or a part of it, was replaced.

@@ -2,14 +2,14 @@
 
 use crate::EQUATIONS;
 use crate::equation::{Rewrite, Unsound};
-use crate::explain::Explanation;
+use crate::explain::explanation;
 use crate::facts::{Known, Terms};
 use crate::read::Region;
 use crate::term::{Head, Term};
 use egg::Id;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
-use relayout_target_api::{Arg, Equation, Numerics, Recognized};
+use relayout_target_api::{Arg, Equation, Explanation, Numerics, Recognized};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -109,7 +109,7 @@ impl Finder {
         let op = Term { head: term.head.clone(), args };
         let op = reading.terms.add_uncanonical(op);
         let mut proof = reading.terms.explain_id_equivalence(spelled, op);
-        Explanation::of(&reading.names(), proof.make_flat_explanation())
+        explanation(&reading.names(), proof.make_flat_explanation())
     }
 
     fn brought_to_saturation<'g>(&self, mut reading: Region<'g>) -> Region<'g> {

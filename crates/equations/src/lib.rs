@@ -8,7 +8,7 @@
 //! - [`Region`]: nodes of a graph as terms.
 //! - [`EQUATIONS`]: what is equal to what, where, and how exactly; [`named`]: the ops that they give a name to.
 //! - [`Finder`]: regions, saturation, and the named ops.
-//! - [`Explanation`]: the equations that lead from a spelling to an op.
+//! - [`Explanation`](relayout_target_api::Explanation): the equations that lead from a spelling to an op.
 //!
 //! ```
 //! use relayout_equations::Finder;
@@ -49,7 +49,6 @@ mod term;
 
 pub use equation::{Rewrite, Unsound};
 pub use equations::{EQUATIONS, named};
-pub use explain::{EqualTerm, Explanation};
 pub use facts::{Facts, Known, Terms};
 pub use find::Finder;
 pub use read::Region;

@@ -24,11 +24,11 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 // ---- The program of the compiler: tensors and instructions by number, buffers dense and row-major.
 
 /// A tensor of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct TensorId(usize);
 
 /// An instruction of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct InstrId(usize);
 
 #[derive(Clone, Debug)]

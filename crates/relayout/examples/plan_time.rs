@@ -1,4 +1,4 @@
-//! How long a plan takes, and how much memory, for a graph in memory: a channels-last network in blocks of four nodes.
+//! How long a plan takes, pass by pass, and how much memory, for a graph in memory: a channels-last network in blocks of four nodes.
 //!
 //!     cargo run --release --example plan_time -p relayout -- [NODES [TARGET]]
 
@@ -8,6 +8,8 @@ use relayout::ir::dtype::DType;
 use relayout::ir::graph::{Graph, Op};
 use relayout::plan::Ids;
 use relayout::{BuildError, GraphBuilder, Options, plan_graph, target};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,7 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count = graph.nodes().filter(|&n| matches!(graph.node(n).op, Op::Onnx(_))).count();
     for round in 0..3 {
         let begin = Instant::now();
-        let (plan, report) = plan_graph(&graph, &ids, target.as_ref(), &Options::default())?;
+        let starts: Arc<Mutex<Vec<(&str, Instant)>>> = Arc::default();
+        let (plan, report) = plan_graph(&graph, &ids, target.as_ref(), &watched(&starts))?;
         let took = begin.elapsed();
         println!(
             "{count} nodes, round {round}: {:.3} s, {} nodes planned; {}",
@@ -29,11 +32,36 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             plan.nodes.len(),
             report.summary()
         );
+        tell(begin, &starts.lock().map_err(|e| e.to_string())?, begin + took);
     }
     // What the system says is the most that this process had.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     println!("{}", status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("no figure of memory here"));
     Ok(())
+}
+
+/// Options with which the start of each pass is noted.
+fn watched(starts: &Arc<Mutex<Vec<(&'static str, Instant)>>>) -> Options {
+    let starts = Arc::clone(starts);
+    Options::default().watch(move |progress| {
+        if let Ok(mut starts) = starts.lock() {
+            starts.push((progress.pass, Instant::now()));
+        }
+        ControlFlow::Continue(())
+    })
+}
+
+/// Milliseconds of each pass that takes one or more, and of what is before and behind them.
+fn tell(begin: Instant, starts: &[(&str, Instant)], end: Instant) {
+    let names = std::iter::once("before").chain(starts.iter().map(|(pass, _)| *pass));
+    let begins = std::iter::once(begin).chain(starts.iter().map(|(_, at)| *at));
+    let ends = starts.iter().map(|(_, at)| *at).chain([end]);
+    for ((name, from), to) in names.zip(begins).zip(ends) {
+        let took = (to - from).as_millis();
+        if took > 0 {
+            println!("    {name} {took} ms");
+        }
+    }
 }
 
 /// Blocks of a convolution with its axes moved around it, and what follows it.

@@ -15,7 +15,7 @@ use crate::model::Model;
 use crate::options::Options;
 use crate::proof::Links;
 use crate::report::Report;
-use crate::sizes::Sized;
+use crate::sizes::{Sized, check_names};
 use crate::source::{Source, contradicted, refuse_impossible};
 use crate::target_metadata::{is_settled, metadata};
 use checked::{Asked, checked};
@@ -180,6 +180,7 @@ pub fn optimize_graph(graph: Graph, target: &dyn Target, options: &Options) -> R
     let mut pipeline = options.pipeline(target)?;
     // That is for those who load a file.
     pipeline.keeps_spelling = true;
+    check_names(&model.graph, options.dims.keys())?;
     pipeline.ends = options.wishes().resolve(&model.graph, target, &[])?;
     let outcome = run(&mut model, target, &pipeline)?;
     Ok((model.graph, report_of_graph(target, outcome, options)?))

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::optimize::report_of_graph;
 use crate::options::Options;
 use crate::report::Report;
+use crate::sizes::check_names;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::Form;
@@ -29,8 +30,10 @@ use relayout_ir::op::{Said, renumbered};
 use relayout_ir::text::AttrJson;
 use relayout_passes::pipeline::{Outcome, run};
 use relayout_target_api::Target;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hash;
 
 pub use error::PlanError;
 pub use windows::WindowPlan;
@@ -51,37 +54,67 @@ impl<V, N> Default for Ids<V, N> {
     }
 }
 
-impl<V: Clone, N: Clone> Ids<V, N> {
+impl<V: Clone + Eq + Hash, N: Clone + Eq + Hash> Ids<V, N> {
     /// No ids.
     pub fn new() -> Ids<V, N> {
         Ids::default()
     }
 
-    /// Calls a value by this id: an input, a constant, or the result of a node.
+    /// Calls a value by this id: an input, a constant, or the result of a node. Each has its own. A constant that the embedder does not
+    /// have, such as the shape that ONNX gives a Reshape, needs none: the plan leaves it out.
     pub fn value(&mut self, v: ValueId, id: V) {
         self.values.insert(v, id);
     }
 
-    /// Calls a node by this id.
+    /// Calls a node by this id. Each has its own.
     pub fn node(&mut self, n: NodeId, id: N) {
         self.nodes.insert(n, id);
     }
 
-    /// Whether everything that an embedder can have made has an id.
+    /// Whether everything that an embedder can have made has an id of its own, constants aside.
     fn check(&self, graph: &Graph) -> Result<(), PlanError> {
-        if let Some(v) = graph.values().find(|v| !self.values.contains_key(v)) {
-            return Err(PlanError::NoId { what: format!("value `{}`", graph.value(v).name) });
+        let no_id = |what: String| Err(PlanError::NoId { what });
+        let (mut values, mut nodes) = (FxHashMap::default(), FxHashMap::default());
+        for v in graph.values() {
+            let called = move || format!("value `{}`", graph.value(v).name);
+            match self.values.get(&v) {
+                Some(id) => own(&mut values, id, called)?,
+                None if is_constant(graph, v) => {}
+                None => return no_id(called()),
+            }
         }
         for n in graph.nodes() {
             let node = graph.node(n);
             if node.bodies().next().is_some() {
                 return Err(PlanError::Bodies { node: node.describe(graph) });
             }
-            if matches!(node.op, Op::Onnx(_)) && !self.nodes.contains_key(&n) {
-                return Err(PlanError::NoId { what: format!("node {}", node.describe(graph)) });
+            let called = move || format!("node {}", node.describe(graph));
+            match self.nodes.get(&n).filter(|_| matches!(node.op, Op::Onnx(_))) {
+                Some(id) => own(&mut nodes, id, called)?,
+                None if matches!(node.op, Op::Onnx(_)) => return no_id(called()),
+                None => {}
             }
         }
         Ok(())
+    }
+}
+
+fn is_constant(graph: &Graph, v: ValueId) -> bool {
+    matches!(graph.node(graph.value(v).producer().0).op, Op::Constant(_))
+}
+
+/// That this id is of one thing only; `called` names it.
+fn own<'i, I: Eq + Hash, F: Fn() -> String>(
+    known: &mut FxHashMap<&'i I, F>,
+    id: &'i I,
+    called: F,
+) -> Result<(), PlanError> {
+    match known.get(id) {
+        Some(first) => Err(PlanError::EqualIds { first: first(), second: called() }),
+        None => {
+            known.insert(id, called);
+            Ok(())
+        }
     }
 }
 
@@ -127,7 +160,7 @@ pub struct NodePlan<V, N> {
     pub node: N,
     /// What it is from now on.
     pub action: Action,
-    /// What it reads; `None` for operands that are left out, and for values of unknown rank.
+    /// What it reads; `None` for operands that are left out, for values of unknown rank, and for constants without an id.
     pub operands: Vec<Option<OperandPlan<V>>>,
     /// Attributes that change: axes with their new number, and attributes that a kernel needs.
     pub attributes: BTreeMap<String, AttrJson>,
@@ -265,14 +298,15 @@ pub struct OutputPlan<V> {
 /// Decides the layouts of a graph and says what to do, in the ids of the embedder. The report says why.
 ///
 /// # Errors
-/// [`Error::Plan`] for graphs and targets for which no plan can be made, [`Error::Io`], [`Error::Pass`].
-pub fn plan_graph<V: Clone, N: Clone>(
+/// [`Error::Plan`] for graphs and targets for which no plan can be made, [`Error::Io`], [`Error::UnknownDim`], [`Error::Pass`].
+pub fn plan_graph<V: Clone + Eq + Hash, N: Clone + Eq + Hash>(
     graph: &Graph,
     ids: &Ids<V, N>,
     target: &dyn Target,
     options: &Options,
 ) -> Result<(GraphPlan<V, N>, Report), Error> {
     ids.check(graph)?;
+    check_names(graph, options.dims.keys())?;
     if !target.capabilities().plans {
         return Err(PlanError::Target { target: target.name().to_owned() }.into());
     }
@@ -281,7 +315,8 @@ pub fn plan_graph<V: Clone, N: Clone>(
     pipeline.layouts_only = true;
     let mut model = IrModel { graph: graph.clone(), ..IrModel::default() };
     let mut outcome = run(&mut model, target, &pipeline)?;
-    let planner = Planner { before: graph, graph: &model.graph, ids };
+    let unnamed = graph.values().filter(|v| !ids.values.contains_key(v)).collect();
+    let planner = Planner { before: graph, graph: &model.graph, ids, unnamed };
     let plan = planner.plan(target)?;
     planner.set_apart(&mut outcome);
     let mut report = report_of_graph(target, outcome, options)?;
@@ -301,9 +336,11 @@ struct Planner<'a, V, N> {
     /// The same graph after the decision: nodes and values have kept their ids.
     graph: &'a Graph,
     ids: &'a Ids<V, N>,
+    /// Constants that the embedder does not have.
+    unnamed: FxHashSet<ValueId>,
 }
 
-impl<V: Clone, N: Clone> Planner<'_, V, N> {
+impl<V: Clone + Eq + Hash, N: Clone + Eq + Hash> Planner<'_, V, N> {
     fn plan(&self, target: &dyn Target) -> Result<GraphPlan<V, N>, PlanError> {
         let graph = self.graph;
         let mut plan = GraphPlan {
@@ -378,7 +415,7 @@ impl<V: Clone, N: Clone> Planner<'_, V, N> {
         let node = self.graph.node(n);
         let mut operands = Vec::with_capacity(node.inputs.len());
         for &v in &node.inputs {
-            let ranked = v.filter(|&v| self.graph.value(v).ty.rank().is_some());
+            let ranked = v.filter(|&v| self.graph.value(v).ty.rank().is_some() && !self.unnamed.contains(&v));
             operands.push(match ranked {
                 Some(v) => {
                     let Source { value, layout, shape } = self.source(v)?;

@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
 pub use relayout_passes::decide::{Alternative, Side, Why};
-pub use relayout_passes::pipeline::tell::{EqualTerm, Explanation, RecognizedPiece};
+pub use relayout_passes::pipeline::tell::RecognizedPiece;
+pub use relayout_target_api::{EqualTerm, Explanation};
 
 /// Names that are told where one is not known, at most.
 const MOST_NEAR: usize = 3;

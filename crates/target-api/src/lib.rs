@@ -45,7 +45,7 @@ pub use pass::{
     Context, Declared, Fact, Pass, PassError, PassReport, Run, RunPass, Settings, Slot, Trial, Trials, Visit,
     each_graph, reassociable,
 };
-pub use recognized::{Arg, Literal, Recognized};
+pub use recognized::{Arg, EqualTerm, Explanation, Literal, Recognized};
 pub use relayout_solve::Cost;
 pub use rule::{Counted, Numerics, Rule};
 

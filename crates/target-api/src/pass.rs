@@ -315,7 +315,8 @@ impl PassError {
     }
 
     /// The same error, of a body of the node at this place: what is left as it was is a node of the main graph.
-    fn in_body_of(self, rank: u32) -> PassError {
+    #[must_use]
+    pub fn in_body_of(self, rank: u32) -> PassError {
         match self {
             PassError::Invalid { pass, first, count, .. } => {
                 PassError::Invalid { pass, first, count, ranks: vec![rank] }

@@ -2,6 +2,8 @@
 
 use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// An op that a piece of the graph computes.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,5 +62,36 @@ impl Recognized {
     /// The whole numbers in this place.
     pub fn ints(&self, at: usize) -> Option<&[i64]> {
         if let Some(Arg::Literal(Literal::Ints(list))) = self.args.get(at) { Some(list) } else { None }
+    }
+}
+
+/// How a piece came to be recognized: terms, each equal to the one before by one equation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The piece as the file spells it.
+    pub spelled: String,
+    /// What is equal to it; the last is the op. No steps where the file has the op itself.
+    pub steps: Vec<EqualTerm>,
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EqualTerm {
+    /// The name of the equation.
+    pub equation: String,
+    /// Whether its right side was replaced by its left side.
+    pub backward: bool,
+    /// The whole term after it.
+    pub term: String,
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.spelled)?;
+        for EqualTerm { equation, backward, term } in &self.steps {
+            let way = if *backward { ", from right to left" } else { "" };
+            write!(f, "\n= {term}   by {equation}{way}")?;
+        }
+        Ok(())
     }
 }

@@ -10,7 +10,7 @@ use tract_core::ops::konst::Const;
 use tract_core::ops::source::TypedSource;
 
 /// A plan in tract's names.
-pub type Plan = GraphPlan<Option<OutletId>, Option<usize>>;
+pub type Plan = GraphPlan<OutletId, usize>;
 
 /// A node that tract does not take as the plan has it, and why.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ struct Carrier<'a> {
 /// # Errors
 /// The first node that can't be as the plan has it.
 pub fn carried(old: &TypedModel, plan: &Plan) -> Result<Carried, Refused> {
-    let layout = |v: &relayout::plan::ValuePlan<Option<OutletId>>| Some((v.value?, v.layout.as_permutation()?));
+    let layout = |v: &relayout::plan::ValuePlan<OutletId>| Some((v.value, v.layout.as_permutation()?));
     let mut carrier = Carrier {
         old,
         new: TypedModel { symbols: old.symbols.clone(), properties: old.properties.clone(), ..TypedModel::default() },
@@ -51,7 +51,7 @@ pub fn carried(old: &TypedModel, plan: &Plan) -> Result<Carried, Refused> {
         homes: BTreeMap::new(),
         copies: BTreeMap::new(),
     };
-    let plans: BTreeMap<usize, &NodePlan<_, _>> = plan.nodes.iter().filter_map(|n| Some((n.node?, n))).collect();
+    let plans: BTreeMap<usize, &NodePlan<_, _>> = plan.nodes.iter().map(|n| (n.node, n)).collect();
     let order = old.eval_order().map_err(|why| Refused { node: 0, why: format!("{why:#}") })?;
     for id in order {
         let refused = |why: TractError| Refused { node: id, why: format!("{why:#}") };
@@ -63,7 +63,7 @@ pub fn carried(old: &TypedModel, plan: &Plan) -> Result<Carried, Refused> {
 }
 
 impl Carrier<'_> {
-    fn node(&mut self, id: usize, plan: Option<&NodePlan<Option<OutletId>, Option<usize>>>) -> TractResult<()> {
+    fn node(&mut self, id: usize, plan: Option<&NodePlan<OutletId, usize>>) -> TractResult<()> {
         let node = self.old.node(id);
         if node.op_is::<TypedSource>() || node.op_is::<Const>() {
             return self.begin(id);
@@ -180,7 +180,7 @@ impl Carrier<'_> {
         &mut self,
         id: usize,
         op: &AxisOp,
-        plan: &NodePlan<Option<OutletId>, Option<usize>>,
+        plan: &NodePlan<OutletId, usize>,
         orders: &Orders,
     ) -> TractResult<()> {
         let outlet = OutletId::new(id, 0);

@@ -34,7 +34,7 @@ pub struct Read {
     /// The graph.
     pub graph: Graph,
     /// tract's names for what is in it: nothing for what only the graph has.
-    pub ids: Ids<Option<OutletId>, Option<usize>>,
+    pub ids: Ids<OutletId, usize>,
     /// Which of tract's nodes a node is.
     pub nodes: BTreeMap<NodeId, usize>,
 }
@@ -43,7 +43,7 @@ struct Reader<'m> {
     model: &'m TypedModel,
     left: &'m BTreeSet<usize>,
     builder: GraphBuilder,
-    ids: Ids<Option<OutletId>, Option<usize>>,
+    ids: Ids<OutletId, usize>,
     values: BTreeMap<OutletId, ValueId>,
     nodes: BTreeMap<NodeId, usize>,
 }
@@ -92,7 +92,7 @@ impl Reader<'_> {
             Some(value) => vec![value],
             None => self.own(id)?,
         };
-        self.ids.node(self.builder.producer(results[0]), Some(id));
+        self.ids.node(self.builder.producer(results[0]), id);
         self.nodes.insert(self.builder.producer(results[0]), id);
         for (slot, value) in results.into_iter().enumerate() {
             self.named(value, OutletId::new(id, slot));
@@ -101,7 +101,7 @@ impl Reader<'_> {
     }
 
     fn named(&mut self, value: ValueId, outlet: OutletId) {
-        self.ids.value(value, Some(outlet));
+        self.ids.value(value, outlet);
         self.values.insert(outlet, value);
     }
 
@@ -166,7 +166,6 @@ impl Reader<'_> {
                 let Some(shape) = fact.shape.as_concrete() else { return Ok(None) };
                 let shape: Vec<i64> = shape.iter().map(|n| *n as i64).collect();
                 let shape = self.builder.constant(&format!("shape #{id}"), Constant::ints(&shape))?;
-                self.ids.value(shape, None);
                 let op = NewOp::new("Reshape").operand(x).operand(shape);
                 let value = self.builder.add(op.typed_result(self.name(id, 0), type_of(fact)))?;
                 return Ok(value.first().copied());

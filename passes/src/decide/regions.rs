@@ -27,11 +27,13 @@ pub(super) fn keep_what_gains(
     let elements = Elements::of(scopes);
     let origin = if scopes.fixed.is_empty() { None } else { Some(plan.origin()) };
     let origin = origin.as_ref();
+    // Sizes that are all known are the same at both ends.
+    let ends = if is_open(scopes) { &[Scale::Low, Scale::High][..] } else { &[] };
     // Giving one back can only make a neighbour's shared copy dearer, so it ends: each round gives back at least one element.
     loop {
         let losing: Vec<Element> = regions(scopes, &elements, plan)
             .into_iter()
-            .filter(|region| !gains(scopes, plan, (origin, region), target, hints, least_gain))
+            .filter(|region| !gains(scopes, plan, (origin, region), target, (hints, ends), least_gain))
             .flat_map(|region| region.elements)
             .filter(|e| match *e {
                 Element::Node(s, n) => plan.is_changed(s, n),
@@ -48,6 +50,15 @@ pub(super) fn keep_what_gains(
             }
         }
     }
+}
+
+/// Whether the size of a value depends on a symbol, or is not known.
+fn is_open(scopes: &Scopes<'_>) -> bool {
+    let known = |graph: &Graph, v: ValueId| {
+        let shape = graph.value(v).ty.shape();
+        shape.is_some_and(|shape| shape.iter().all(|dim| dim.as_const().is_some()))
+    };
+    scopes.list.iter().any(|scope| scope.graph.values().any(|v| !known(scope.graph, v)))
 }
 
 /// What a region is made of.
@@ -184,7 +195,7 @@ fn gains(
     plan: &Plan,
     (origin, region): (Option<&Plan>, &Region),
     target: &dyn Target,
-    hints: &Hints,
+    (hints, ends): (&Hints, &[Scale]),
     least_gain: u64,
 ) -> bool {
     let at = |scale| {
@@ -202,7 +213,7 @@ fn gains(
         }
         Element::Border(_) => false,
     });
-    let ends = if target.capabilities().checks_sizes || !priced { &[Scale::Low, Scale::High][..] } else { &[] };
+    let ends = if target.capabilities().checks_sizes || !priced { ends } else { &[] };
     now.gains_over(before, target, least_gain)
         && ends.iter().all(|&end| {
             let (now, before) = at(end);

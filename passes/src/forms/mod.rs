@@ -1,10 +1,20 @@
 //! Pieces of several nodes that have another form.
 
+#[cfg(not(feature = "equations"))]
+mod none;
 pub(crate) mod raise;
 
+#[cfg(not(feature = "equations"))]
+use none::{Finder, Unsound};
+#[cfg(feature = "equations")]
 use relayout_equations::{Finder, Unsound};
 use relayout_ir::graph::{Graph, NodeId};
 use relayout_target_api::{Equation, Numerics, PassError, Recognized, Target};
+
+#[cfg(not(feature = "equations"))]
+pub(crate) use none::named;
+#[cfg(feature = "equations")]
+pub(crate) use relayout_equations::named;
 
 /// The pieces of a graph that are an op which a form of the target wants to have recognized, made of these nodes.
 pub(crate) fn recognized(

@@ -1,15 +1,12 @@
 //! What was recognized in a model, why, and what became of it, for those who ask.
 
 use super::{Outcome, PipelineOptions, Step, run_steps, steps};
-use crate::forms::{finder, of_forms};
-use relayout_equations::named;
+use crate::forms::{finder, named, of_forms};
 use relayout_ir::graph::{Graph, NodeId};
 use relayout_ir::model::Model;
-use relayout_target_api::{Context, Declared, PassError, Recognized, Slot, Target};
+use relayout_target_api::{Context, Declared, Explanation, PassError, Recognized, Slot, Target};
 use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, PoisonError};
-
-pub use relayout_equations::{EqualTerm, Explanation};
 
 /// A piece of a model that is one op, however the file spells it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

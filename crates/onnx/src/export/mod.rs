@@ -26,7 +26,9 @@ mod views;
 mod written;
 
 use crate::file::ModelFile;
-use crate::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorProto, ValueInfoProto};
+use crate::proto::{
+    GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorProto, ValueInfoProto,
+};
 use crate::write::Payloads;
 use declared::{restate_inputs, restate_outputs, restated};
 pub use error::ExportError;

@@ -1,8 +1,6 @@
 //! Ops that treat all indices along an axis alike: pointwise ones, and those that take the indices of some axes as a set.
 
-use super::{
-    BROADCASTS_SINCE, Call, Made, Results, axes_of, movement, one, pointwise, quantize, together, window,
-};
+use super::{BROADCASTS_SINCE, Call, Made, Results, axes_of, movement, one, pointwise, quantize, together, window};
 use crate::files::model::{Attr, width};
 use crate::lemmas::halves::{self, BFLOAT16, DOUBLE, FLOAT, HALF};
 use crate::lemmas::real::through;

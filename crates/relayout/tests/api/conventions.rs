@@ -133,23 +133,27 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// Crates of others that are built for a package of this workspace with its default features, tests not counted.
-fn built_for(package: &str) -> BTreeSet<String> {
-    let tree = cargo(&["tree", "--locked", "--package", package, "--edges", "normal", "--prefix", "none"]);
+/// Crates of others that are built for a package of this workspace with these options of cargo, tests not counted.
+fn built_for(package: &str, options: &[&str]) -> BTreeSet<String> {
+    let tree = ["tree", "--locked", "--package", package, "--edges", "normal", "--prefix", "none"];
+    let tree = cargo(&[&tree, options].concat());
     let crates = tree.lines().filter(|line| !line.starts_with("relayout"));
     crates.map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect()
 }
 
 #[test]
 fn an_embedder_builds_few_crates_and_no_runtime() {
-    let crates = built_for("relayout");
+    let crates = built_for("relayout", &[]);
     assert!((20..=66).contains(&crates.len()), "{} crates: {crates:?}", crates.len());
+    let least = built_for("relayout", &["--no-default-features"]);
+    assert!((20..=53).contains(&least.len()), "{} crates: {least:?}", least.len());
     let has = |crates: &BTreeSet<String>, name: &str| crates.iter().any(|c| c.split(' ').next() == Some(name));
     for name in ["ort", "ort-sys", "ndarray", "zip", "safetensors", "sha2"] {
         assert!(!has(&crates, name), "relayout is built with {name}; what needs it belongs into a crate of its own");
     }
     // The names are those that cargo prints.
-    let verify = built_for("relayout-verify");
+    let verify = built_for("relayout-verify", &[]);
+    assert!(has(&crates, "egg") && !has(&least, "egg"));
     assert!(has(&verify, "ort") && has(&verify, "zip"), "{verify:?}");
 }
 

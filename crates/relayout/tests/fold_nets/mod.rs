@@ -62,18 +62,23 @@ impl Net {
     }
 
     /// An If on `condition` with these two branches, each of one result.
-    pub(crate) fn branches(mut self, condition: &str, output: &str, then: &Net, other: &Net) -> Net {
-        let body = |name: &str, net: &Net| AttributeProto {
+    pub(crate) fn branches(self, condition: &str, output: &str, then: &Net, other: &Net) -> Net {
+        self.node_of_bodies("If", &[condition], output, &[("then_branch", then), ("else_branch", other)])
+    }
+
+    /// A node that holds graphs.
+    pub(crate) fn node_of_bodies(mut self, op: &str, inputs: &[&str], output: &str, bodies: &[(&str, &Net)]) -> Net {
+        let body = |&(name, net): &(&str, &Net)| AttributeProto {
             name: Some(name.to_owned()),
             g: Some(Box::new(net.graph.clone())),
             r#type: Some(AttributeType::Graph as i32),
             ..AttributeProto::default()
         };
         self.graph.node.push(NodeProto {
-            op_type: Some("If".to_owned()),
-            input: vec![condition.to_owned()],
+            op_type: Some(op.to_owned()),
+            input: inputs.iter().map(|&name| name.to_owned()).collect(),
             output: vec![output.to_owned()],
-            attribute: vec![body("then_branch", then), body("else_branch", other)],
+            attribute: bodies.iter().map(body).collect(),
             ..NodeProto::default()
         });
         self

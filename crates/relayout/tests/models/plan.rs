@@ -10,7 +10,7 @@ use relayout::ir::layout::Layout;
 use relayout::ir::types::Type;
 use relayout::plan::{Action, GraphPlan, Ids, ListPlan, NodePlan, PlanError};
 use relayout::targets::{Block, OrtCpu};
-use relayout::{Error, GraphBuilder, Options, Report, Target, optimize_graph, plan_graph, target};
+use relayout::{Error, GraphBuilder, Options, Report, Size, Target, optimize_graph, plan_graph, target};
 
 #[path = "../../examples/embed.rs"]
 mod embed;
@@ -245,6 +245,19 @@ fn what_no_plan_can_be_made_of_is_refused() {
     let error = refused(&graph, &ids, onnx.as_ref()).to_string();
     assert!(error.contains("node Relu -> `y` has no id"), "{error}");
 
+    ids.value(y, "x".to_owned());
+    ids.node(graph.value(y).producer().0, "relu".to_owned());
+    let error = refused(&graph, &ids, onnx.as_ref());
+    let equal = PlanError::EqualIds { first: "value `x`".to_owned(), second: "value `y`".to_owned() };
+    assert_eq!(error, equal);
+    ids.value(y, "y".to_owned());
+    plan_graph(&graph, &ids, onnx.as_ref(), &Options::default()).unwrap();
+    let options = Options::default().dim("batch", Size::of(4));
+    let error = plan_graph(&graph, &ids, onnx.as_ref(), &options).map(|_| ()).unwrap_err();
+    assert!(matches!(&error, Error::UnknownDim { name, .. } if name == "batch"), "{error}");
+    let error = optimize_graph(graph, onnx.as_ref(), &options).map(|_| ()).unwrap_err();
+    assert!(matches!(&error, Error::UnknownDim { .. }), "{error}");
+
     let (_, _, g) = small();
     let error = refused(&g.builder.finish(), &g.ids, &OrtCpu::new(Block::B8).unwrap());
     assert!(matches!(error, PlanError::Target { .. }), "{error}");
@@ -259,6 +272,44 @@ fn what_no_plan_can_be_made_of_is_refused() {
     ids.node(graph.value(held).producer().0, "held".to_owned());
     let error = refused(&graph, &ids, onnx.as_ref());
     assert!(matches!(error, PlanError::Bodies { .. }), "{error}");
+}
+
+#[test]
+fn constants_that_only_onnx_has_need_no_id() {
+    let mut g = Named::new();
+    let x = g.input("x", &[1, 4, 4, 8]);
+    let turned = g.transpose("turned", x, [0, 3, 1, 2]);
+    let shape = g.builder.constant("shape", Constant::ints(&[1, 8, 16])).unwrap();
+    let y = g.op("Reshape", "y", &[turned, shape], &[]);
+    let weights = Constant::inline(DType::F32, vec![8, 8, 1, 1], vec![0u8; 256].into());
+    let weights = g.builder.constant("weights", weights).unwrap();
+    let z = g.op("Conv", "z", &[turned, weights], &[]);
+    let (plan, _) = g.plan(&[y, z], &Options::default());
+    let operands = &node(&plan, "y").operands;
+    assert!(operands[0].is_some() && operands[1].is_none(), "{operands:?}");
+    assert!(plan.values.iter().all(|v| v.value != "shape" && v.value != "weights"), "{plan:?}");
+}
+
+#[test]
+fn a_constant_that_is_stored_otherwise_needs_an_id() {
+    let planned = |named: bool| {
+        let mut g = Named::new();
+        let x = g.input("x", &[2, 4, 5, 3]);
+        let nchw = g.transpose("nchw", x, [0, 3, 1, 2]);
+        let column = Constant::inline(DType::F32, vec![3, 4, 1], vec![0u8; 48].into());
+        let column = g.builder.constant("column", column).unwrap();
+        if named {
+            g.ids.value(column, "column".to_owned());
+        }
+        let y = g.op("Mul", "columns", &[nchw, column], &[]);
+        let back = g.transpose("nhwc", y, [0, 2, 3, 1]);
+        g.builder.output(back).unwrap();
+        plan_graph(&g.builder.finish(), &g.ids, target("onnx").unwrap().as_ref(), &Options::default())
+    };
+    let (plan, _) = planned(true).unwrap();
+    assert!(!plan.constants.is_empty(), "{plan:?}");
+    let error = planned(false).map(|_| ()).unwrap_err();
+    assert!(matches!(&error, Error::Plan(PlanError::NoId { what }) if what == "value `column`"), "{error}");
 }
 
 /// An op that only its host knows, with the letters of its axes.

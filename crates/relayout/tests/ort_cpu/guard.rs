@@ -2,7 +2,7 @@
 //! it, and the host that it was made for runs it. Each is made for both blocks and run at two levels of the runtime's rewrites, so a
 //! host with blocks of 16 is shown files for 8, and one with blocks of 8 files for 16.
 
-use crate::fold_nets::{BOOL, F32, Net, runtime};
+use crate::fold_nets::{BOOL, F32, I64, Net, runtime};
 use prost::Message;
 use relayout::{IoLayout, Model, Options, optimize};
 use relayout_onnx::proto::{GraphProto, ModelProto, NodeProto};
@@ -176,7 +176,7 @@ fn of_net(net: &Net, block: Block) -> Vec<u8> {
 }
 
 #[test]
-fn bodies_have_guards_of_their_own() {
+fn branches_have_guards_of_their_own_where_nothing_around_them_has_one() {
     for block in [Block::B8, Block::B16] {
         let channels = block.channels() as i64;
         let alone = branches(channels, |net| net).output_of("z", F32, &[1, 1, 1, 1, 5]);
@@ -188,7 +188,7 @@ fn bodies_have_guards_of_their_own() {
                 .output_of("y", F32, &[1, 64, 28, 28])
         };
         let both = branches(channels, conv).output_of("z", F32, &[1, 1, 1, 1, 5]);
-        for (net, wanted) in [(alone, [0, 1, 1]), (both, [1, 1, 1])] {
+        for (net, wanted) in [(alone, [0, 1, 1]), (both, [1, 0, 0])] {
             let bytes = of_net(&net, block);
             let file = ModelProto::decode(&bytes[..]).expect("a model");
             assert_eq!(guards(file.graph.as_ref().expect("a graph")), wanted, "{block:?}");
@@ -196,6 +196,65 @@ fn bodies_have_guards_of_their_own() {
                 refused("branches", block, &bytes);
             }
         }
+    }
+}
+
+#[test]
+fn a_loop_has_a_guard_of_its_own() {
+    let extents = [1, 64, 28, 28];
+    let body = Net::new(17)
+        .input("i", I64, &[])
+        .input("go", BOOL, &[])
+        .input("s", F32, &extents)
+        .floats("bw", F32, &[64, 64, 3, 3], true)
+        .node_with("Conv", &["s", "bw"], "d", &[("pads", &[1, 1, 1, 1])])
+        .node_with("Conv", &["d", "bw"], "e", &[("pads", &[1, 1, 1, 1])])
+        .node("Identity", &["go"], "on")
+        .output_of("on", BOOL, &[])
+        .output_of("e", F32, &extents);
+    let net = Net::new(17)
+        .input("times", I64, &[])
+        .input("x", F32, &extents)
+        .floats("w", F32, &[64, 64, 3, 3], true)
+        .node_with("Conv", &["x", "w"], "c", &[("pads", &[1, 1, 1, 1])])
+        .node_with("Conv", &["c", "w"], "y", &[("pads", &[1, 1, 1, 1])])
+        .node_of_bodies("Loop", &["times", "", "y"], "z", &[("body", &body)])
+        .output_of("z", F32, &extents);
+    for block in [Block::B8, Block::B16] {
+        let file = ModelProto::decode(&of_net(&net, block)[..]).expect("a model");
+        assert_eq!(guards(file.graph.as_ref().expect("a graph")), [1, 1], "{block:?}");
+    }
+}
+
+#[test]
+fn convolutions_in_branches_with_weights_outside_stay_plain_without_a_shield() {
+    let pads: [(&str, &[i64]); 1] = [("pads", &[1, 1, 1, 1])];
+    let branch = |weights: &str, own: &str| {
+        let [d, e] = ["d", "e"].map(|name| format!("{own}{name}"));
+        let net = Net::new(17).node_with("Conv", &["y", weights], &d, &pads).node("Relu", &[&d], &e);
+        net.output_of(&e, F32, &[1, 64, 28, 28])
+    };
+    let net = Net::new(17)
+        .input("flag", BOOL, &[])
+        .input("x", F32, &[1, 64, 28, 28])
+        .floats("w", F32, &[64, 64, 3, 3], true)
+        .floats("v", F32, &[64, 64, 3, 3], true)
+        .node_with("Conv", &["x", "w"], "c", &pads)
+        .node_with("Conv", &["c", "w"], "y", &pads)
+        .branches("flag", "z", &branch("v", "then."), &branch("w", "else."))
+        .output_of("z", F32, &[1, 64, 28, 28]);
+    let block = Block::of_host();
+    let bytes = of_net(&net, block);
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("loaded.onnx");
+    save_as_loaded(runtime(), ModelSource::Bytes(&bytes), Level::All, &place).expect("it loads");
+    let loaded = ModelProto::decode(std::fs::read(place).expect("it is there").as_slice()).expect("a model");
+    for model in [ModelProto::decode(&bytes[..]).expect("a model"), loaded] {
+        let graph = model.graph.expect("a graph");
+        let branches = graph.node.iter().flat_map(|n| &n.attribute).filter_map(|a| a.g.as_deref());
+        let ops: Vec<_> =
+            branches.flat_map(|b| &b.node).map(|n| (n.domain().to_owned(), n.op_type().to_owned())).collect();
+        assert!(ops.len() >= 2 && ops.iter().all(|(domain, _)| domain != DOMAIN), "{ops:?}");
     }
 }
 

@@ -16,10 +16,11 @@ use crate::ort_cpu::nodes::{bias_fits, is_convolution};
 use crate::ort_cpu::on_load;
 use crate::ort_cpu::read::dialect;
 use crate::shared::forms::product::BROADCASTS_SINCE;
+use relayout_ir::attr::Attr;
 use relayout_ir::build::Builder;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{DuplicateName, Graph, Handover, Node, NodeId, ValueId};
+use relayout_ir::graph::{DuplicateName, Graph, Handover, Node, NodeId, Op, ValueId};
 use relayout_ir::patch::Patch;
 use relayout_ir::types::Type;
 use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
@@ -36,7 +37,31 @@ pub(super) fn pass(block: Block, guarded: bool) -> Pass {
         Declared::new("guard_host", Slot::Write, "it is known which convolutions are blocked and which stay plain")
             .needs(&[Fact::Written])
             .after(&["split_parts"]);
-    Pass::on_each_graph(is, move |graph, _| guard_host(graph, block.channels(), guarded))
+    Pass::on_model(is, move |graph, _| {
+        on_graphs(graph, false, &|graph, covered| guard_host(graph, block.channels(), guarded && !covered))
+    })
+}
+
+/// Visits a graph and then its bodies, each with whether a guard around it does for it. Branches of an `If` need none where a graph around
+/// them has one: on another host the run fails in any order of evaluation. A loop has one, since on wrong numbers it might not end.
+pub(super) fn on_graphs(
+    graph: &mut Graph,
+    covered: bool,
+    visit: &dyn Fn(&mut Graph, bool) -> Result<(), PassError>,
+) -> Result<(), PassError> {
+    visit(graph, covered)?;
+    let holders: Vec<NodeId> = graph.nodes().filter(|&n| graph.node(n).bodies().next().is_some()).collect();
+    if holders.is_empty() {
+        return Ok(());
+    }
+    let covers = covered || alive(graph).into_iter().any(|n| is_guard(graph, n));
+    for n in holders {
+        let (rank, branches) = (graph.node(n).rank, graph.node(n).onnx() == Some("If"));
+        for body in graph.attrs_mut(n).values_mut().flat_map(Attr::bodies_mut) {
+            on_graphs(body, covers && branches, visit).map_err(|e| e.in_body_of(rank))?;
+        }
+    }
+    Ok(())
 }
 
 fn guard_host(graph: &mut Graph, block: u64, guarded: bool) -> Result<(), PassError> {
@@ -118,13 +143,15 @@ fn add_to_bias(make: &mut Builder<'_>, n: NodeId, zero: ValueId) -> Result<(), D
 
 /// Whether a convolution for which the plain kernel was chosen would be blocked by ONNX Runtime on load. Where sums do not broadcast
 /// yet, it stays unshielded. So does one whose weights are still to be computed: no kernel was chosen for it, and the runtime does
-/// what it does without us, and so does one whose bias has other than its channels, which fails whatever is done.
+/// what it does without us, and so does one whose bias has other than its channels, which fails whatever is done. One in a body is not
+/// blocked if its weights or its bias are constants of a graph around it: the runtime looks for them in the body alone (1.31.1).
 fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
     let node = graph.node(n);
     let takes_a_sum = node.onnx() == Some("Conv") && node.opset >= BROADCASTS_SINCE;
     let stands = || node.operand(1).is_some_and(|w| on_load::stand(graph, w));
     let known = || node.operand(BIAS).is_none_or(|b| on_load::knows(graph, b)) && bias_fits(graph, node) != Some(false);
-    takes_a_sum && on_load::takes(graph, node, block) && stands() && known()
+    let outside = |slot| node.operand(slot).is_some_and(|v| graph.node(graph.value(v).producer().0).op == Op::Outer);
+    takes_a_sum && !outside(1) && !outside(BIAS) && on_load::takes(graph, node, block) && stands() && known()
 }
 
 /// Parts the result of a plain convolution that is an output of the graph and is added to that of another convolution from the

@@ -3,9 +3,9 @@
 //! There is no bias that could take the zero of the guard, so it is subtracted from a value that blocked ops lead to: the one of
 //! the fewest elements. `x - 0` is `x` to the bit, where `x + 0` is another zero if `x` is `-0`.
 //!
-//! A body has a guard of its own. One of the graph around it would do, but nothing says which of both is evaluated first.
+//! A loop's body has a guard of its own, though there is one around it: nothing says which of both is evaluated first.
 
-use super::guard_host::{is_guard, zero};
+use super::guard_host::{is_guard, on_graphs, zero};
 use crate::ort_cpu::Block;
 use crate::ort_cpu::read::dialect;
 use relayout_ir::build::Builder;
@@ -21,8 +21,10 @@ pub(super) fn pass(block: Block, guarded: bool) -> Pass {
     let is = Declared::new("guard_rest", Slot::Clean, "it is known which moves are left; some of them are reorders")
         .needs(&[Fact::Packed])
         .after(&["cleanup"]);
-    let block = guarded.then(|| block.channels());
-    Pass::on_each_graph(is, move |graph, _| block.map_or(Ok(()), |block| guard(graph, block)))
+    Pass::on_model(is, move |graph, _| {
+        let guard = |graph: &mut Graph, covered| if covered { Ok(()) } else { guard(graph, block.channels()) };
+        if guarded { on_graphs(graph, false, &guard) } else { Ok(()) }
+    })
 }
 
 fn guard(graph: &mut Graph, block: u64) -> Result<(), PassError> {
