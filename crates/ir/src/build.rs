@@ -424,6 +424,7 @@ impl Draft<'_, '_> {
     ///
     /// # Errors
     /// [`BuildError`]; the graph is then what it was.
+    #[expect(clippy::missing_panics_doc, reason = "the node has the result with which it was added")]
     pub fn inferred(self, what: &str, unknowns: &mut u32) -> Result<ValueId, BuildError> {
         let Draft { builder, node, binds, layouts } = self;
         let name = builder.name(what);

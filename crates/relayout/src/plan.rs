@@ -109,13 +109,11 @@ fn own<'i, I: Eq + Hash, F: Fn() -> String>(
     id: &'i I,
     called: F,
 ) -> Result<(), PlanError> {
-    match known.get(id) {
-        Some(first) => Err(PlanError::EqualIds { first: first(), second: called() }),
-        None => {
-            known.insert(id, called);
-            Ok(())
-        }
+    if let Some(first) = known.get(id) {
+        return Err(PlanError::EqualIds { first: first(), second: called() });
     }
+    known.insert(id, called);
+    Ok(())
 }
 
 /// What was decided for a graph.

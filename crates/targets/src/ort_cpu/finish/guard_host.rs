@@ -150,7 +150,8 @@ fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
     let takes_a_sum = node.onnx() == Some("Conv") && node.opset >= BROADCASTS_SINCE;
     let stands = || node.operand(1).is_some_and(|w| on_load::stand(graph, w));
     let known = || node.operand(BIAS).is_none_or(|b| on_load::knows(graph, b)) && bias_fits(graph, node) != Some(false);
-    let outside = |slot| node.operand(slot).is_some_and(|v| graph.node(graph.value(v).producer().0).op == Op::Outer);
+    let outside =
+        |slot| node.operand(slot).is_some_and(|v| matches!(graph.node(graph.value(v).producer().0).op, Op::Outer));
     takes_a_sum && !outside(1) && !outside(BIAS) && on_load::takes(graph, node, block) && stands() && known()
 }
 
