@@ -66,7 +66,6 @@ const SHARED: &[&str] = &[
     // The optimizer writes proofs with types of its own: the checker shares no code with it.
     "Claim",
     "Error",
-    "Form",
     "Model",
     "Operand",
     "Options",

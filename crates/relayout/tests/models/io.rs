@@ -260,7 +260,7 @@ fn what_is_asked_of_an_end_that_cannot_have_it_is_refused_by_name() {
         (":NC->CN", "the name is missing"),
         ("x:NN->NN", "not one letter for each axis"),
         ("x:->", "not one letter for each axis"),
-        ("x:NCHW->NHW", "no axis"),
+        ("x:NCHW->NHW", "`W` is not an axis"),
         ("x:NCHW->NHWD", "`D` is not an axis"),
         ("x:NC->", "is empty"),
     ] {
