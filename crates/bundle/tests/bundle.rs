@@ -342,7 +342,7 @@ fn files_that_are_not_as_they_were_written_are_named() {
     );
     says(
         &conv(|dir| edit(&dir.join("manifest.json"), |m| m["files"][0]["path"] = json!("../graph.json"))),
-        &["manifest.json", "no path in the folder"],
+        &["manifest.json", "not a path in the folder"],
     );
     says(
         &conv(|dir| edit(&dir.join("manifest.json"), |m| drop(m["files"].as_array_mut().expect("a list").remove(0)))),
@@ -367,7 +367,7 @@ fn links_are_not_followed_and_no_path_leads_out() {
         fs::copy(dir.join("graph.json"), dir.with_file_name("graph.json")).expect("it is there");
         edit(&dir.join("manifest.json"), |m| m["files"][0]["path"] = json!("kernels/../../graph.json"));
     });
-    says(&error, &["manifest.json", "no path in the folder"]);
+    says(&error, &["manifest.json", "not a path in the folder"]);
     // The folder itself is what the caller names.
     let written = Written::bundle("cli/moves", "onnx");
     let link = written.dir.path().join("link");
@@ -437,7 +437,7 @@ fn versions_and_cut_files_are_named() {
         &["manifest.json", "schema 2", "reads schema 1"],
     );
     says(&changed("cli/conv", |g| g["schema"] = json!(7)), &["graph.json", "schema 7", "reads schema 1"]);
-    says(&changed("cli/conv", |g| g["nodes"] = json!(3)), &["graph.json", "no such file of a bundle"]);
+    says(&changed("cli/conv", |g| g["nodes"] = json!(3)), &["graph.json", "not a file that a bundle has"]);
     let dir = tempfile::tempdir().expect("a folder");
     says(&read_bundle(dir.path()).expect_err("it is empty").to_string(), &["no `manifest.json`"]);
     says(&read_bundle(dir.path().join("b")).expect_err("nothing").to_string(), &["there is no such folder"]);

@@ -91,7 +91,7 @@ fn calls_that_can_not_be_are_refused_and_leave_nothing() {
         (with(&[], "onnx", &dir.path().join("nowhere/out")), 1, "nowhere"),
         (with(&["--arch", "sm_7"], "onnx", &out), 2, "there is no `sm_7`"),
         (["optimize", str(&file), "--arch", "sm_90", "-o", str(&out)].map(str::to_owned).to_vec(), 2, "--emit bundle"),
-        (emit(&model("bad_perm"), "onnx", &out), 1, "no permutation"),
+        (emit(&model("bad_perm"), "onnx", &out), 1, "not a permutation"),
     ] {
         let run = relayout(args);
         assert!(run.refused(code).contains(cause), "{run:?}");

@@ -99,7 +99,7 @@ fn calls_that_can_not_be_are_refused_and_leave_nothing() {
         (["kernels", str(&file), "-o", str(&file)], 1, "moves.onnx: Not a directory"),
         (["kernels", str(&file), "-o", str(&nowhere)], 1, "nowhere"),
         (["kernels", str(&file), "-o", "-"], 2, "name a folder"),
-        (["kernels", str(&model("bad_perm")), "-o", str(&out)], 1, "no permutation"),
+        (["kernels", str(&model("bad_perm")), "-o", str(&out)], 1, "not a permutation"),
         (["kernels", str(&file), "--arch=sm_7", str(&out)], 2, "there is no `sm_7`; say one of sm_80, "),
         (["kernels", str(&file), "--target=moon", &format!("-o{}", str(&out))], 2, "moon"),
     ] {

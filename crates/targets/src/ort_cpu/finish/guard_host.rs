@@ -38,37 +38,60 @@ pub(super) fn pass(block: Block, guarded: bool) -> Pass {
             .needs(&[Fact::Written])
             .after(&["split_parts"]);
     Pass::on_model(is, move |graph, _| {
-        on_graphs(graph, false, &|graph, covered| guard_host(graph, block.channels(), guarded && !covered))
+        on_graphs(graph, Around::default(), &|graph, around| guard_host(graph, block.channels(), guarded, around))
     })
 }
 
-/// Visits a graph and then its bodies, each with whether a guard around it does for it. Branches of an `If` need none where a graph around
-/// them has one: on another host the run fails in any order of evaluation. A loop has one, since on wrong numbers it might not end.
+/// What is around a graph.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Around {
+    /// A guard that does for it. Branches of an `If` need none where a graph around them has one: on another host the run fails in any
+    /// order of evaluation. A loop has one, since on wrong numbers it might not end.
+    pub(super) guard: bool,
+    /// An `If` that ONNX Runtime knows the condition of, in whose place it puts the branch when it loads the file.
+    known: bool,
+    /// Whether it is a body.
+    body: bool,
+}
+
+/// Visits a graph and then its bodies, each with what is around it.
 pub(super) fn on_graphs(
     graph: &mut Graph,
-    covered: bool,
-    visit: &dyn Fn(&mut Graph, bool) -> Result<(), PassError>,
+    around: Around,
+    visit: &dyn Fn(&mut Graph, Around) -> Result<(), PassError>,
 ) -> Result<(), PassError> {
-    visit(graph, covered)?;
+    visit(graph, around)?;
     let holders: Vec<NodeId> = graph.nodes().filter(|&n| graph.node(n).bodies().next().is_some()).collect();
     if holders.is_empty() {
         return Ok(());
     }
-    let covers = covered || alive(graph).into_iter().any(|n| is_guard(graph, n));
+    let guard = around.guard || alive(graph).into_iter().any(|n| is_guard(graph, n));
     for n in holders {
-        let (rank, branches) = (graph.node(n).rank, graph.node(n).onnx() == Some("If"));
+        let node = graph.node(n);
+        let branches = node.onnx() == Some("If");
+        let known = branches && node.operand(0).is_some_and(|condition| on_load::knows(graph, condition));
+        let inside = Around { guard: guard && branches, known: around.known || known, body: true };
+        let rank = node.rank;
         for body in graph.attrs_mut(n).values_mut().flat_map(Attr::bodies_mut) {
-            on_graphs(body, covers && branches, visit).map_err(|e| e.in_body_of(rank))?;
+            on_graphs(body, inside, visit).map_err(|e| e.in_body_of(rank))?;
         }
     }
     Ok(())
 }
 
-fn guard_host(graph: &mut Graph, block: u64, guarded: bool) -> Result<(), PassError> {
+fn guard_host(graph: &mut Graph, block: u64, guarded: bool, around: Around) -> Result<(), PassError> {
     let order = graph.order().unwrap_or_default().into_iter();
-    let plain: Vec<NodeId> = order.filter(|&n| needs_shield(graph, n, block)).collect();
-    guard(graph, guarded.then_some(block), &plain)?;
+    let stays = |n: NodeId| around.body && !around.known && reads_from_outside(graph, n);
+    let plain: Vec<NodeId> = order.filter(|&n| needs_shield(graph, n, block) && !stays(n)).collect();
+    guard(graph, (guarded && !around.guard).then_some(block), &plain)?;
     plain.into_iter().try_for_each(|n| part_output(graph, n))
+}
+
+/// Whether weights or bias of a convolution are constants of a graph around its own. ONNX Runtime (1.31.1) looks for them in the graph
+/// of the node alone, so that it does not block it.
+fn reads_from_outside(graph: &Graph, n: NodeId) -> bool {
+    let is_outer = |v: ValueId| matches!(graph.node(graph.value(v).producer().0).op, Op::Outer);
+    [1, BIAS].into_iter().any(|slot| graph.node(n).operand(slot).is_some_and(is_outer))
 }
 
 /// Adds what a graph needs. `shielded` are the convolutions that must stay plain.
@@ -143,16 +166,13 @@ fn add_to_bias(make: &mut Builder<'_>, n: NodeId, zero: ValueId) -> Result<(), D
 
 /// Whether a convolution for which the plain kernel was chosen would be blocked by ONNX Runtime on load. Where sums do not broadcast
 /// yet, it stays unshielded. So does one whose weights are still to be computed: no kernel was chosen for it, and the runtime does
-/// what it does without us, and so does one whose bias has other than its channels, which fails whatever is done. One in a body is not
-/// blocked if its weights or its bias are constants of a graph around it: the runtime looks for them in the body alone (1.31.1).
+/// what it does without us, and so does one whose bias has other than its channels, which fails whatever is done.
 fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
     let node = graph.node(n);
     let takes_a_sum = node.onnx() == Some("Conv") && node.opset >= BROADCASTS_SINCE;
     let stands = || node.operand(1).is_some_and(|w| on_load::stand(graph, w));
     let known = || node.operand(BIAS).is_none_or(|b| on_load::knows(graph, b)) && bias_fits(graph, node) != Some(false);
-    let outside =
-        |slot| node.operand(slot).is_some_and(|v| matches!(graph.node(graph.value(v).producer().0).op, Op::Outer));
-    takes_a_sum && !outside(1) && !outside(BIAS) && on_load::takes(graph, node, block) && stands() && known()
+    takes_a_sum && on_load::takes(graph, node, block) && stands() && known()
 }
 
 /// Parts the result of a plain convolution that is an output of the graph and is added to that of another convolution from the

@@ -5,7 +5,7 @@
 //!
 //! A loop's body has a guard of its own, though there is one around it: nothing says which of both is evaluated first.
 
-use super::guard_host::{is_guard, on_graphs, zero};
+use super::guard_host::{Around, is_guard, on_graphs, zero};
 use crate::ort_cpu::Block;
 use crate::ort_cpu::read::dialect;
 use relayout_ir::build::Builder;
@@ -22,8 +22,9 @@ pub(super) fn pass(block: Block, guarded: bool) -> Pass {
         .needs(&[Fact::Packed])
         .after(&["cleanup"]);
     Pass::on_model(is, move |graph, _| {
-        let guard = |graph: &mut Graph, covered| if covered { Ok(()) } else { guard(graph, block.channels()) };
-        if guarded { on_graphs(graph, false, &guard) } else { Ok(()) }
+        let guard =
+            |graph: &mut Graph, around: Around| if around.guard { Ok(()) } else { guard(graph, block.channels()) };
+        if guarded { on_graphs(graph, Around::default(), &guard) } else { Ok(()) }
     })
 }
 
