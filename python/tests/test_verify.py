@@ -1,5 +1,6 @@
 """``verify`` and ``session``."""
 
+import hashlib
 import json
 import logging
 import os
@@ -178,6 +179,10 @@ def test_models_that_are_proved_say_how_and_others_what_is_left():
     other = relayout.prove("net.onnx", louder(net).SerializeToString(), run=False)
     assert not other and other.verdict == "undecided" and other.why and str(other).startswith("UNDECIDED: ")
     assert other.cut and other.cut.value == "y" and other.ran is None
+    digest = hashlib.sha256(Path("net.onnx").read_bytes()).hexdigest()
+    assert other.models[0].sha256 == digest and other.version == relayout.__version__ and other.same is None
+    linked = relayout.prove("net.onnx", "net.onnx", links=True)
+    assert linked and linked.same and linked.same[-1] == relayout.Link("y", "y", by_lemma=False) and linked.readings == []
     relayout.optimize(net, "out.onnx", proof="proof.json")
     claimed = relayout.prove(net, "out.onnx", proof="proof.json")
     assert claimed and claimed.links > 0

@@ -121,7 +121,7 @@ def read(text):
     """The statements of a file, in its order."""
     made = []
     for line in text.splitlines():
-        if not line.strip() or line.startswith("#"):
+        if not line.strip() or line.strip().startswith("#"):
             continue
         if not line.startswith(" "):
             made.append(Statement(line.strip()))

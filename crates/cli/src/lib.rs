@@ -34,6 +34,7 @@ mod shell;
 mod solve;
 mod terminal;
 mod tune;
+mod verdict;
 mod verify;
 mod version;
 mod written;

@@ -3,8 +3,10 @@
 use crate::args::{self, Emit};
 use crate::commands::{is_stdio, is_stdout};
 use crate::failure::Failure;
-use crate::terminal::{json, quiet, say, say_json, tell};
+use crate::terminal::{quiet, tell};
+use crate::verdict::{Page, told};
 use crate::verify;
+use crate::written::check_written;
 use relayout::Report;
 use relayout_proof::{Gap, Proof, UpToTypes, Verdict};
 use relayout_verify::{Answer, CheckResult, CheckedOutput};
@@ -14,14 +16,16 @@ use std::path::Path;
 
 /// `relayout prove`
 pub(crate) fn prove(a: &args::Prove) -> Result<(), Failure> {
+    if let Some(html) = &a.html {
+        check_written(&[("--html", Some(html))], &[&a.a, &a.b])?;
+    }
     let Some(path) = &a.proof else { return found(a) };
     let proof = Proof::open(path).map_err(Failure::model)?;
     let verdict = relayout_proof::prove(&a.a, &a.b, &proof).map_err(Failure::model)?;
-    if json() {
-        say_json(&verdict)?;
-    } else if verdict.holds() {
-        say(&verdict.to_string())?;
-    }
+    // Where it does not hold, the text is the failure.
+    let holds = verdict.holds();
+    let readings = if holds { relayout_proof::readings(&a.a, &a.b).map_err(Failure::model)? } else { Vec::new() };
+    told(a, &verdict, if holds { Some(verdict.to_string()) } else { None }, Page::of(&verdict).reads(readings))?;
     held(&verdict)
 }
 
@@ -51,7 +55,12 @@ impl fmt::Display for Judged<'_> {
 fn found(a: &args::Prove) -> Result<(), Failure> {
     let found = relayout_proof::find(&a.a, &a.b).map_err(Failure::model)?;
     let Verdict::Refused { at, why, .. } = &found.verdict else {
-        return if json() { say_json(&found.verdict) } else { say(&found.verdict.to_string()) };
+        return told(
+            a,
+            &found.verdict,
+            Some(found.verdict.to_string()),
+            Page::of(&found.verdict).reads(found.readings.clone()),
+        );
     };
     // A runtime that is not there, or does not run the files, leaves it open.
     let ran = if a.no_run { None } else { verify::on_random_inputs(&a.a, &a.b).ok() };
@@ -61,11 +70,13 @@ fn found(a: &args::Prove) -> Result<(), Failure> {
     let differs = ran.as_ref().is_some_and(|ran| ran.answer == Answer::Differs);
     let verdict = if differs { "different" } else { "undecided" };
     let judged = Judged { verdict, at, why, cut: found.cut.as_ref(), ran: ran.as_ref() };
-    if json() {
-        say_json(&judged)?;
-    } else {
-        say(&judged.to_string())?;
-    }
+    let page = Page {
+        head: format!("{}: {at}: {why}", verdict.to_uppercase()),
+        cut: judged.cut,
+        ran: judged.ran,
+        ..Page::default()
+    };
+    told(a, &judged, Some(judged.to_string()), page)?;
     let (a, b) = (a.a.display(), a.b.display());
     if differs {
         Err(Failure::Check(format!("{a} and {b} do not compute the same")))
@@ -101,11 +112,9 @@ impl fmt::Display for SameUpToTypes<'_> {
 /// Two files whose floats are of other types. How far their results are apart is measured, not proved.
 fn up_to_types(a: &args::Prove, same: &UpToTypes, ran: Option<&CheckResult>) -> Result<(), Failure> {
     let said = SameUpToTypes { verdict: "same_up_to_types", same, ran };
-    if json() {
-        say_json(&said)?;
-    } else {
-        say(&said.to_string())?;
-    }
+    let text = said.to_string();
+    let head = text.lines().next().unwrap_or_default().to_owned();
+    told(a, &said, Some(text), Page { head, sizes: same.proof.sizes(), ran, ..Page::default() })?;
     if a.up_to_types {
         return Ok(());
     }

@@ -21,6 +21,9 @@ the targets list; a test compares. To write it anew:
 `exact` keeps every bit. `reassociate` may round at other places or add in another order; `--numerics exact` leaves it out.
 ";
 
+/// What `tools/rules_proof.py` shows of the rules. It writes this file.
+const PROVED: &str = include_str!("proved.md");
+
 /// A rule or an equation, with the targets for which it is applied.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Entry {
@@ -152,6 +155,8 @@ fn markdown(entries: &[Entry]) -> String {
             e.numerics
         );
     }
+    text.push_str("\n### Proved at every size\n\n");
+    text.push_str(PROVED);
     text.push_str("\n## Equations\n\nAn equation names what a piece computes ([equations.md](equations.md)). It changes no file by itself.\n");
     text.push_str("\n| equation | left | right | where | numerics | targets |\n|---|---|---|---|---|---|\n");
     for e in entries.iter().filter(|entry| entry.kind == Kind::Equation) {

@@ -23,12 +23,14 @@ mod make;
 mod moves;
 mod page;
 mod strings;
+mod verdict;
 
 pub use make::{audit_page, difference_page, optimized_page};
 pub use page::{
     Change, Figure, GraphPart, Measured, Move, NodePart, NodeState, PAGE_SCHEMA, Page, PageKind, Unit, ValuePart,
     WayOut,
 };
+pub use verdict::VerdictPage;
 
 const TEMPLATE: &str = include_str!("../assets/template.html");
 const SCRIPT: &str = include_str!("../assets/report.js");

@@ -44,7 +44,7 @@ impl Proof {
     /// [`Error::Read`] and [`Error::Proof`].
     pub fn open(path: &Path) -> Result<Proof, Error> {
         let file = path.display().to_string();
-        let read = relayout_fsio::read(path).map_err(|e| Error::Read { file: file.clone(), why: e.to_string() })?;
+        let read = relayout_fsio::read(path).map_err(|e| Error::of_file(&file, &e))?;
         Proof::read(&read, &file)
     }
 

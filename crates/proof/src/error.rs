@@ -27,3 +27,14 @@ pub enum Error {
         why: String,
     },
 }
+
+impl Error {
+    /// Of a file that can't be read. The file's name stands in the message once.
+    pub(crate) fn of_file(file: &str, error: &relayout_fsio::Error) -> Error {
+        let why = match error {
+            relayout_fsio::Error::Read { source, .. } => format!("cannot read it: {source}"),
+            other => other.to_string().replace(&format!(" {file}"), " it"),
+        };
+        Error::Read { file: file.to_owned(), why }
+    }
+}

@@ -24,6 +24,7 @@ mod limits;
 mod occurrences;
 mod opaque;
 mod quantize;
+mod readings;
 mod real;
 mod recurrent;
 mod rules;

@@ -40,7 +40,7 @@ from ._options import Tune
 from ._page import Page
 from ._permute import permute
 from ._progress import Progress
-from ._prove import Cut, Verdict, prove
+from ._prove import Cut, Link, ModelFile, Reading, Verdict, prove
 from ._relayout import __version__
 from ._session import session
 from ._verify import verify
@@ -88,8 +88,10 @@ __all__ = [
     "InternalError",
     "Io",
     "LayoutError",
+    "Link",
     "MissingFileError",
     "ModelError",
+    "ModelFile",
     "Move",
     "OnnxRuntimeError",
     "Opaque",
@@ -104,6 +106,7 @@ __all__ = [
     "PricedSize",
     "Progress",
     "Proof",
+    "Reading",
     "Report",
     "Solve",
     "Target",

@@ -46,6 +46,44 @@ class Cut:
 
 
 @dataclass(frozen=True)
+class ModelFile:
+    """A file that a verdict is about."""
+
+    #: Where it is; of a model in memory a place that is gone.
+    path: str
+    #: SHA-256 of the file, in hexadecimal.
+    sha256: str
+    #: SHA-256 of what it keeps in other files, by their places beside it.
+    data: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A value of the second model that is a value of the first."""
+
+    #: The value of the second model.
+    value: str
+    #: The value of the first one.
+    of: str
+    #: Whether it is one over the reals only.
+    by_lemma: bool
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a node is read where the standard and ONNX Runtime differ."""
+
+    #: Whose reading it is.
+    of: str
+    #: What is read how.
+    what: str
+    #: The first node that is read so, by its first result.
+    at: str
+    #: How many nodes are read so.
+    nodes: int
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What is known about two models. It is true if they are proved to compute the same."""
 
@@ -71,6 +109,14 @@ class Verdict:
     types: list[list[str]] | None = None
     #: What a run on random inputs found, if there was one.
     ran: Mapping[str, Any] | None = None
+    #: The readings that it rests on, where the standard and ONNX Runtime differ.
+    readings: list[Reading] = field(default_factory=list)
+    #: The version of relayout that says so.
+    version: str = ""
+    #: Both files.
+    models: list[ModelFile] = field(default_factory=list)
+    #: What both models compute, if that was asked for.
+    same: list[Link] | None = None
 
     @property
     def holds(self) -> bool:
@@ -93,6 +139,7 @@ def prove(
     *,
     proof: StrPath | None = None,
     run: bool = True,
+    links: bool = False,
 ) -> Verdict:
     """Whether two models compute the same, whoever made the second one of the first.
 
@@ -105,6 +152,7 @@ def prove(
         b: The other one, with the same inputs and outputs.
         proof: The proof that ``optimize(a, b, proof=...)`` wrote. Its claims are checked, and nothing is run.
         run: Whether both run on random inputs in ONNX Runtime where they are not proved. Only that can show a difference.
+        links: Whether the verdict lists which values of the second model are values of the first.
 
     Raises:
         MissingFileError: There is no such file.
@@ -116,6 +164,7 @@ def prove(
         if started is None:
             raise OptionError("prove starts a Python of its own, and this program has none: sys.executable is empty")
         said = ["--proof", os.fspath(proof)] if proof is not None else [] if run else ["--no-run"]
+        said += ["--links"] if links else []
         command = [*started, "prove", first, second, "--format", "json", *said]
         done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode not in _SAID:
@@ -126,9 +175,15 @@ def prove(
 
 def _read(said: dict[str, Any]) -> Verdict:
     """A verdict as the command line says it."""
-    cut = said.pop("cut", None)
-    known = {name: value for name, value in said.items() if name in Verdict.__dataclass_fields__}
-    return Verdict(**known, cut=None if cut is None else Cut(**cut))
+    of = {"cut": Cut, "models": ModelFile, "readings": Reading, "same": Link}
+
+    def made(name: str, value: Any) -> Any:
+        kind = of.get(name)
+        if kind is None or value is None:
+            return value
+        return [kind(**entry) for entry in value] if isinstance(value, list) else kind(**value)
+
+    return Verdict(**{name: made(name, value) for name, value in said.items() if name in Verdict.__dataclass_fields__})
 
 
 @contextmanager

@@ -270,6 +270,15 @@ pub(crate) struct Prove {
     /// Be content if both have the same ops on the same elements in floats of other types, as after a conversion to halves
     #[arg(long, conflicts_with = "proof")]
     pub(crate) up_to_types: bool,
+
+    /// In JSON also list which values of the second file are values of the first, and how
+    #[arg(long)]
+    pub(crate) links: bool,
+
+    /// Also write the verdict as an HTML page, which needs no network: what is proved how, link by link, and what is left to show; `-`
+    /// writes stdout in place of the text
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -77,6 +77,36 @@ fn a_verdict_about_blocks_names_their_hosts() {
 }
 
 #[test]
+fn a_verdict_names_both_files_by_their_digests_and_the_program() {
+    let dir = folder(&[]);
+    let (conv, out, page) = (model("conv"), dir.path().join("out.onnx"), dir.path().join("page.html"));
+    relayout(["optimize", str(&conv), "-o", str(&out), "--target", "nhwc", "--numerics", "exact"]).fine();
+    let json = relayout(["prove", str(&conv), str(&out), "--json", "--links", "--html", str(&page)]);
+    let said: serde_json::Value = serde_json::from_str(&json.fine()).unwrap();
+    let digest = said["models"][1]["sha256"].as_str().unwrap();
+    assert!(
+        said["verdict"] == "proved" && digest.len() == 64 && said["version"] == env!("CARGO_PKG_VERSION"),
+        "{said}"
+    );
+    assert!(said["same"].as_array().is_some_and(|same| same.iter().any(|link| link["value"] == "y")), "{said}");
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(html.contains("PROVED") && html.contains(digest) && html.contains("Link by link"), "{html}");
+    assert!(!html.contains(str(dir.path())), "a page says nothing of folders");
+    let other = relayout(["prove", str(&model("relu")), str(&out), "--no-run", "--html", "-"]);
+    assert!(
+        other.code == 4 && other.text().starts_with("<!DOCTYPE html>") && other.text().contains("UNDECIDED"),
+        "{other:?}"
+    );
+    relayout(["prove", str(&conv), str(&out), "--html", str(&out)]).refused(2);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named_once() {
+    let run = relayout(["prove", str(&model("conv")), "/nowhere/b.onnx"]);
+    assert!(run.code == 1 && run.err.matches("/nowhere/b.onnx").count() == 1, "{run:?}");
+}
+
+#[test]
 fn prove_needs_files() {
     relayout(["optimize", str(&model("conv")), "-o", "-", "--prove"]).refused(2);
     relayout(["optimize", str(&model("conv")), "--dry-run", "--prove"]).refused(2);

@@ -24,7 +24,7 @@ impl Contents {
     /// [`Error::Read`].
     pub fn open(path: &Path) -> Result<Contents, Error> {
         let name = path.display().to_string();
-        let mapped = Mapped::open(path).map_err(|e| Error::Read { file: name.clone(), why: e.to_string() })?;
+        let mapped = Mapped::open(path).map_err(|e| Error::of_file(&name, &e))?;
         let folder = Some(path.parent().map(Path::to_owned).unwrap_or_default());
         Ok(Contents { bytes: mapped.bytes().clone(), name, folder, beside: BTreeMap::new() })
     }

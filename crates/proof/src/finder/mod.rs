@@ -3,12 +3,17 @@
 
 mod cut;
 mod precision;
+mod readings;
 mod same;
 
 pub use cut::Gap;
 #[cfg(test)]
 pub(crate) use precision::between;
 pub use precision::{UpToTypes, find_up_to_types};
+pub use readings::Reading;
+#[cfg(test)]
+pub(crate) use readings::of as told_readings;
+pub use same::Link;
 
 use crate::certificate::Proof;
 use crate::checks::agreed::Agreed;
@@ -34,6 +39,9 @@ pub struct SearchResult {
     /// The smallest pair of pieces between proved values, if the models are not proved to compute the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<Gap>,
+    /// The readings that a verdict rests on that holds, where the standard and ONNX Runtime differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<Reading>,
 }
 
 /// Whether the model in the file `result` computes what the one in `input` computes, and what is left to show if nobody knows.
@@ -57,6 +65,26 @@ pub fn find(input: &Path, result: &Path) -> Result<SearchResult, Error> {
     Ok(last.unwrap_or_else(|| found(&a, &b)))
 }
 
+/// The values of the result that are values of the input, in the order in which the result makes them: what a verdict rests on.
+///
+/// The finder reads both models with some sizes and the checker's terms. The verdict is [`find`]'s.
+///
+/// # Errors
+/// [`Error`] if a file can't be read.
+pub fn links(input: &Path, result: &Path) -> Result<Vec<Link>, Error> {
+    let (a, b) = (Contents::open(input)?.read()?, Contents::open(result)?.read()?);
+    let block = (hosts::is_silent(&a) || hosts::is_silent(&b)).then_some(BLOCKS[0]);
+    Ok(same::links(&for_block(&a, block), &for_block(&b, block)))
+}
+
+/// The readings that a verdict about the models in two files rests on, if it holds.
+///
+/// # Errors
+/// [`Error`] if a file can't be read.
+pub fn readings(input: &Path, result: &Path) -> Result<Vec<Reading>, Error> {
+    Ok(readings::of(&Contents::open(input)?.read()?, &Contents::open(result)?.read()?))
+}
+
 fn for_block(model: &Model, block: Option<i64>) -> Model {
     Model { block: model.block.or(block), ..model.clone() }
 }
@@ -64,6 +92,7 @@ fn for_block(model: &Model, block: Option<i64>) -> Model {
 pub(crate) fn found(a: &Model, b: &Model) -> SearchResult {
     let pair = Pair { a, b, agreed: &Agreed::default(), proof: &Proof::default() };
     let verdict = verdict(&pair);
-    let cut = if verdict.holds() { None } else { cut::smallest(a, b, &same::pairs(a, b)) };
-    SearchResult { verdict, cut }
+    let holds = verdict.holds();
+    let cut = if holds { None } else { cut::smallest(a, b, &same::pairs(a, b)) };
+    SearchResult { verdict, cut, readings: if holds { readings::of(a, b) } else { Vec::new() } }
 }
