@@ -25,7 +25,7 @@ pub(crate) fn prove(a: &args::Prove) -> Result<(), Failure> {
     // Where it does not hold, the text is the failure.
     let holds = verdict.holds();
     let readings = if holds { relayout_proof::readings(&a.a, &a.b).map_err(Failure::model)? } else { Vec::new() };
-    told(a, &verdict, if holds { Some(verdict.to_string()) } else { None }, Page::of(&verdict).reads(readings))?;
+    told(a, &verdict, if holds { Some(verdict.to_string()) } else { None }, &Page::of(&verdict).reads(readings))?;
     held(&verdict)
 }
 
@@ -59,7 +59,7 @@ fn found(a: &args::Prove) -> Result<(), Failure> {
             a,
             &found.verdict,
             Some(found.verdict.to_string()),
-            Page::of(&found.verdict).reads(found.readings.clone()),
+            &Page::of(&found.verdict).reads(found.readings.clone()),
         );
     };
     // A runtime that is not there, or does not run the files, leaves it open.
@@ -76,7 +76,7 @@ fn found(a: &args::Prove) -> Result<(), Failure> {
         ran: judged.ran,
         ..Page::default()
     };
-    told(a, &judged, Some(judged.to_string()), page)?;
+    told(a, &judged, Some(judged.to_string()), &page)?;
     let (a, b) = (a.a.display(), a.b.display());
     if differs {
         Err(Failure::Check(format!("{a} and {b} do not compute the same")))
@@ -114,7 +114,7 @@ fn up_to_types(a: &args::Prove, same: &UpToTypes, ran: Option<&CheckResult>) -> 
     let said = SameUpToTypes { verdict: "same_up_to_types", same, ran };
     let text = said.to_string();
     let head = text.lines().next().unwrap_or_default().to_owned();
-    told(a, &said, Some(text), Page { head, sizes: same.proof.sizes(), ran, ..Page::default() })?;
+    told(a, &said, Some(text), &Page { head, sizes: same.proof.sizes(), ran, ..Page::default() })?;
     if a.up_to_types {
         return Ok(());
     }

@@ -77,14 +77,14 @@ pub(crate) fn told(
     a: &args::Prove,
     said: &impl Serialize,
     text: Option<String>,
-    page: Page<'_>,
+    page: &Page<'_>,
 ) -> Result<(), Failure> {
     let wants_links = a.html.is_some() || (json() && a.links);
     let same = if wants_links { Some(relayout_proof::links(&a.a, &a.b).map_err(Failure::model)?) } else { None };
     let mut on_stdout = false;
     if let Some(path) = &a.html {
         let models = [file(&a.a)?, file(&a.b)?];
-        ReportFile::new(path, of(models, &page, same.as_deref().unwrap_or_default()).html())?.commit()?;
+        ReportFile::new(path, of(models, page, same.as_deref().unwrap_or_default()).html())?.commit()?;
         on_stdout = is_stdout(path);
     }
     if on_stdout {

@@ -65,10 +65,10 @@ impl VerdictPage {
 /// A table with a head, whose cells are text.
 fn table<const N: usize>(head: &[&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let row = |cells: &[String; N]| {
-        cells.iter().map(|cell| format!("<td class=\"code\">{}</td>", text(cell))).collect::<String>()
+        cells.iter().map(|cell| format!("<td class=\"code\">{}</td>", text(cell))).collect::<Vec<_>>().concat()
     };
-    let rows: String = rows.map(|cells| format!("<tr>{}</tr>\n", row(&cells))).collect();
-    let head: String = head.iter().map(|cell| format!("<th>{cell}</th>")).collect();
+    let rows = rows.map(|cells| format!("<tr>{}</tr>\n", row(&cells))).collect::<Vec<_>>().concat();
+    let head = head.iter().map(|cell| format!("<th>{cell}</th>")).collect::<Vec<_>>().concat();
     format!("<table>\n<tr>{head}</tr>\n{rows}</table>\n")
 }
 

@@ -82,7 +82,7 @@ fn a_verdict_names_both_files_by_their_digests_and_the_program() {
     let (conv, out, page) = (model("conv"), dir.path().join("out.onnx"), dir.path().join("page.html"));
     relayout(["optimize", str(&conv), "-o", str(&out), "--target", "nhwc", "--numerics", "exact"]).fine();
     let json = relayout(["prove", str(&conv), str(&out), "--json", "--links", "--html", str(&page)]);
-    let said: serde_json::Value = serde_json::from_str(&json.fine()).unwrap();
+    let said: serde_json::Value = serde_json::from_str(json.fine()).unwrap();
     let digest = said["models"][1]["sha256"].as_str().unwrap();
     assert!(
         said["verdict"] == "proved" && digest.len() == 64 && said["version"] == env!("CARGO_PKG_VERSION"),
