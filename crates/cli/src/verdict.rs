@@ -8,7 +8,7 @@ use crate::terminal::{json, say, say_json};
 use relayout::Model;
 use relayout::fsio::Mapped;
 use relayout_html::VerdictPage;
-use relayout_proof::{Gap, Hosts, Link, Reading, Verdict};
+use relayout_proof::{AssumedReading, Gap, Hosts, Link, Verdict};
 use relayout_verify::CheckResult;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -37,8 +37,8 @@ struct Signed<'s, S: Serialize> {
     /// Both files, in the order in which they were named.
     models: [ModelFile; 2],
     /// The readings that it rests on, where the standard and ONNX Runtime differ.
-    #[serde(skip_serializing_if = "<[Reading]>::is_empty")]
-    readings: &'s [Reading],
+    #[serde(skip_serializing_if = "<[AssumedReading]>::is_empty")]
+    readings: &'s [AssumedReading],
     #[serde(skip_serializing_if = "Option::is_none")]
     same: Option<Vec<Link>>,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Page<'p> {
     /// The hosts that it is about.
     pub(crate) hosts: Option<Hosts>,
     /// The readings that it rests on.
-    pub(crate) readings: Vec<Reading>,
+    pub(crate) readings: Vec<AssumedReading>,
     /// What is left to show.
     pub(crate) cut: Option<&'p Gap>,
     /// What a run found.
@@ -67,7 +67,7 @@ impl<'p> Page<'p> {
     }
 
     /// With the readings that it rests on.
-    pub(crate) fn reads(self, readings: Vec<Reading>) -> Self {
+    pub(crate) fn reads(self, readings: Vec<AssumedReading>) -> Self {
         Page { readings, ..self }
     }
 }

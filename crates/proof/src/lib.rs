@@ -41,4 +41,4 @@ pub use checks::hosts::Hosts;
 pub use checks::verdict::Verdict;
 pub use error::Error;
 pub use files::contents::Contents;
-pub use finder::{Gap, Link, Reading, SearchResult, UpToTypes, find, find_up_to_types, links, readings};
+pub use finder::{AssumedReading, Gap, Link, SearchResult, UpToTypes, find, find_up_to_types, links, readings};

@@ -9,6 +9,11 @@ pub(crate) struct Finder;
 /// No equation is refused, as none is read.
 pub(crate) type Unsound = std::convert::Infallible;
 
+#[expect(
+    clippy::unused_self,
+    clippy::unnecessary_wraps,
+    reason = "these are the functions of `relayout_equations::Finder`"
+)]
 impl Finder {
     pub(crate) fn new(_wanted: &[&str], _of_target: &[Equation], _numerics: Numerics) -> Result<Finder, Unsound> {
         Ok(Finder)

@@ -10,7 +10,7 @@ pub use cut::Gap;
 #[cfg(test)]
 pub(crate) use precision::between;
 pub use precision::{UpToTypes, find_up_to_types};
-pub use readings::Reading;
+pub use readings::AssumedReading;
 #[cfg(test)]
 pub(crate) use readings::of as told_readings;
 pub use same::Link;
@@ -41,7 +41,7 @@ pub struct SearchResult {
     pub cut: Option<Gap>,
     /// The readings that a verdict rests on that holds, where the standard and ONNX Runtime differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub readings: Vec<Reading>,
+    pub readings: Vec<AssumedReading>,
 }
 
 /// Whether the model in the file `result` computes what the one in `input` computes, and what is left to show if nobody knows.
@@ -81,7 +81,7 @@ pub fn links(input: &Path, result: &Path) -> Result<Vec<Link>, Error> {
 ///
 /// # Errors
 /// [`Error`] if a file can't be read.
-pub fn readings(input: &Path, result: &Path) -> Result<Vec<Reading>, Error> {
+pub fn readings(input: &Path, result: &Path) -> Result<Vec<AssumedReading>, Error> {
     Ok(readings::of(&Contents::open(input)?.read()?, &Contents::open(result)?.read()?))
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 /// A reading that a verdict rests on, and the nodes for which it was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Reading {
+pub struct AssumedReading {
     /// Whose reading it is.
     pub of: &'static str,
     /// What is read how.
@@ -21,7 +21,7 @@ pub struct Reading {
     pub nodes: usize,
 }
 
-impl fmt::Display for Reading {
+impl fmt::Display for AssumedReading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "as {} reads it: {} ({} nodes, the first makes `{}`)", self.of, self.what, self.nodes, self.at)
     }
@@ -45,8 +45,8 @@ const ROWS: [Row; 3] = [
 ];
 
 /// The readings that a verdict about both models rests on.
-pub(crate) fn of(a: &Model, b: &Model) -> Vec<Reading> {
-    let mut found: Vec<Reading> = Vec::new();
+pub(crate) fn of(a: &Model, b: &Model) -> Vec<AssumedReading> {
+    let mut found: Vec<AssumedReading> = Vec::new();
     for model in [a, b] {
         let opset = model.opsets.get("").copied().unwrap_or(1);
         walk(&[&model.graph], opset, &mut found);
@@ -58,7 +58,7 @@ pub(crate) fn of(a: &Model, b: &Model) -> Vec<Reading> {
     found
 }
 
-fn walk(graphs: &[&Graph], opset: i64, found: &mut Vec<Reading>) {
+fn walk(graphs: &[&Graph], opset: i64, found: &mut Vec<AssumedReading>) {
     let Some(graph) = graphs.last() else { return };
     for node in &graph.nodes {
         let seen = Seen { node, opset, graphs };
@@ -67,7 +67,7 @@ fn walk(graphs: &[&Graph], opset: i64, found: &mut Vec<Reading>) {
                 known.nodes += 1;
             } else {
                 let at = node.outputs.first().cloned().unwrap_or_default();
-                found.push(Reading { of: "ONNX Runtime", what, at, nodes: 1 });
+                found.push(AssumedReading { of: "ONNX Runtime", what, at, nodes: 1 });
             }
         }
         for (_, attr) in &node.attrs {
