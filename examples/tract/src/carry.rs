@@ -176,13 +176,7 @@ impl Carrier<'_> {
     }
 
     /// A view, or what is left to move of it.
-    fn view(
-        &mut self,
-        id: usize,
-        op: &AxisOp,
-        plan: &NodePlan<OutletId, usize>,
-        orders: &Orders,
-    ) -> TractResult<()> {
+    fn view(&mut self, id: usize, op: &AxisOp, plan: &NodePlan<OutletId, usize>, orders: &Orders) -> TractResult<()> {
         let outlet = OutletId::new(id, 0);
         let source = self.old.node(id).inputs[0];
         let to = orders.outputs[0].clone();
