@@ -76,7 +76,7 @@ impl Optimized {
     }
 
     /// The model in parts: its bytes with all data of at least `smallest` bytes as external data, and that data by location.
-    /// [`Model::from_bytes_with`] reads such a model. Together the parts may exceed 2 GiB. Data that did not change is a slice of what
+    /// [`Model::from_bytes_with`](crate::Model::from_bytes_with) reads such a model. Together the parts may exceed 2 GiB. Data that did not change is a slice of what
     /// the model was read from, and is not copied.
     ///
     /// # Errors
