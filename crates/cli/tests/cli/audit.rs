@@ -56,7 +56,7 @@ fn audit_fails_above_the_limit_and_still_says_what_it_found() {
     assert!(run.err.contains("more than 50 % above its floor"), "{run:?}");
     assert!(run.text().starts_with("moves: 2\n"), "{run:?}");
     let usage = relayout(["audit", str(&model("relu")), "--fail-above=-1"]);
-    assert!(usage.refused(2).contains("no number of at least 0"), "{usage:?}");
+    assert!(usage.refused(2).contains("`-1` is not a non-negative integer"), "{usage:?}");
 }
 
 #[test]

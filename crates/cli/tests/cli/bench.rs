@@ -52,7 +52,7 @@ fn what_can_not_be_timed_is_refused() {
         ("--shape 2,3", "--perm"),
         ("--shape 2,x --perm 1,0", "`x` is not a non-negative integer"),
         ("--shape 2,3 --perm 1,0 --dtype i4", "4 bits"),
-        ("--shape 2,3 --perm 1,0 --dtype str", "no element type with a size"),
+        ("--shape 2,3 --perm 1,0 --dtype str", "not an element type with a size"),
         ("--shape 2,3 --perm 1,0 --elem 0", "`0` is not a number of bytes"),
         ("--shape 2,3 --perm 1,0 --hot --cold", "--cold"),
         ("--shape 2,3 --perm 1,0 --reps 3", "say --hot or --cold"),

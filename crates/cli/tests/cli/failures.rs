@@ -129,7 +129,7 @@ fn a_wrong_call_ends_with_2_and_says_what_is_wrong() {
         (&["optimize", relu, "-o", "-", "--target", "abacus"], "abacus"),
         (&["optimize", relu, "-o", "-", "--target-file", "nowhere.toml"], "nowhere.toml"),
         (&["optimize", relu, "-o", "-", "--dim", "H"], "NAME=SIZE"),
-        (&["optimize", relu, "-o", "-", "--dim", "H=0"], "at least 1"),
+        (&["optimize", relu, "-o", "-", "--dim", "H=0"], "expected a positive integer"),
         (&["optimize", relu, "-o", "-", "--print-after", "lunch"], "no pass `lunch`"),
         (&["optimize", relu, "-o", "-", "--report", "-"], "stdout"),
         (&["optimize", relu, "-o", "-", "--input", "x"], "NAME:FROM->TO"),
