@@ -105,7 +105,7 @@ def test_large_arrays_are_moved_by_any_number_of_threads():
 def test_what_does_not_fit_is_refused():
     array = np.zeros((2, 3, 4), np.float32)
     for perm in ([0, 1], [0, 1, 1], [0, 1, 3], [0, 1, 2, 3], [-4, 1, 2]):
-        with pytest.raises(relayout.PermuteError, match="no permutation of the 3 axes"):
+        with pytest.raises(relayout.PermuteError, match="not a permutation of the 3 axes"):
             relayout.permute(array, perm)
     with pytest.raises(TypeError):
         relayout.permute(array, [0.0, 1.0, 2.0])

@@ -142,7 +142,7 @@ fn wrong_text_says_what_would_be_right() {
         ("N C/0 H W", "is not a factor"),
         ("N C%16 H W", "no outermost digit"),
         ("N C[5:4] H W", "length <= slots"),
-        ("N C[5:6]/4 H W C%4", "no multiple"),
+        ("N C[5:6]/4 H W C%4", "not a multiple"),
         ("N C[5 H W", "is not a factor"),
         ("NC!W", "`!` is not an axis"),
         ("NCHW99999999999999999999c", "too large"),

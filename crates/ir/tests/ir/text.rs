@@ -157,7 +157,7 @@ fn errors_say_where_and_what() {
         ("graph g\n  %x: f32[1] = Foo() {a=[1,1.0]}\n", (2, 25), "not a mixture"),
         ("graph g\n  %x: f32[1] = Foo() {a=99999999999999999999}\n", (2, 25), "neither a 64-bit integer"),
         ("graph g\n  %x: f32[1] = Foo() {a=1, a=2}\n", (2, 28), "given twice"),
-        ("graph g\n  %x: f32[1] = Foo() {a=<nonsense>}\n", (2, 25), "no kind of attribute"),
+        ("graph g\n  %x: f32[1] = Foo() {a=<nonsense>}\n", (2, 25), "not a kind of attribute"),
         ("graph g\n  %x: f32[1] = If() {a=body}\n", (3, 1), "expected `body`"),
         ("graph g\n  %x: f32[1] = If() {a=body}\n    body b\n", (4, 1), "no `end`"),
         ("graph g\n  %x: f32[1] = Foo() extra\n", (2, 22), "extra"),

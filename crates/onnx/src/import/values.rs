@@ -170,7 +170,7 @@ mod tests {
         }
         // ONNX Runtime loads a shorter one and fails when it runs.
         for (perm, rank) in [(&[][..], 3), (&[1, 0], 3), (&[0, 1, 2, 3], 3), (&[0, 0, 1], 3), (&[0, 1, -1], 3)] {
-            assert!(permutation(perm, rank).is_some_and(|why| why.contains("no permutation of 3 axes")), "{perm:?}");
+            assert!(permutation(perm, rank).is_some_and(|why| why.contains("not a permutation of 3 axes")), "{perm:?}");
         }
     }
 }

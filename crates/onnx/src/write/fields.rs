@@ -9,7 +9,14 @@ use super::encode::{Placed, Sink, leaf, nested};
 use super::plan::Plan;
 use crate::error::Result;
 use crate::proto::{
-    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, TrainingInfoProto,
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+    TrainingInfoProto,
 };
 
 pub(super) fn attribute_proto(s: &mut impl Sink, plan: &Plan<'_>, m: &AttributeProto) -> Result<()> {
