@@ -40,7 +40,7 @@ def permute(array: ArrayT, perm: Sequence[int], out: ArrayT | None = None, *, th
         ``out``, or a new array in row-major order: a ``numpy.ndarray``, or what the library of ``array`` makes of it without a copy.
 
     Raises:
-        PermuteError: ``perm`` is no permutation of the axes, or ``out`` does not fit.
+        PermuteError: ``perm`` is not a permutation of the axes, or ``out`` does not fit.
         TypeError: ``array`` is neither, or has elements that are Python objects.
 
     No other thread may write to ``array``, or touch ``out``, meanwhile: Python's lock is not held.
@@ -70,7 +70,7 @@ def _axes(perm: Sequence[int], rank: int) -> list[int]:
     axes = [operator.index(axis) for axis in perm]
     positive = [axis + rank if axis < 0 else axis for axis in axes]
     if sorted(positive) != list(range(rank)):
-        raise PermuteError(f"{axes} is no permutation of the {rank} axes of the array; name each of 0..{rank} once")
+        raise PermuteError(f"{axes} is not a permutation of the {rank} axes of the array; name each of 0..{rank} once")
     return positive
 
 
