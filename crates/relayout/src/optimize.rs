@@ -172,7 +172,7 @@ fn kept_as_it_is(
 /// Optimizes a graph that does not come from a file. The result has layouts and Relayouts; values keep their logical shapes.
 ///
 /// # Errors
-/// [`Error::Pass`].
+/// [`Error::UnknownDim`], [`Error::Io`], [`Error::Pass`].
 pub fn optimize_graph(graph: Graph, target: &dyn Target, options: &Options) -> Result<(Graph, Report), Error> {
     let mut model = IrModel { graph, ..IrModel::default() };
     // Who takes another graph is not told where the axes of its own ops lie.

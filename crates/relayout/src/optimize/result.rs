@@ -73,7 +73,8 @@ impl Optimized {
         &self.report
     }
 
-    /// The same result, whose report says what was chosen for this machine as these options have it. [`optimize`](crate::optimize) does that by itself.
+    /// The same result, whose report says what was chosen for this machine as these options have it. [`optimize`](crate::optimize) does
+    /// that by itself.
     #[must_use]
     pub fn chosen_as(mut self, options: &Options) -> Optimized {
         self.report.for_this_machine.clone_from(&options.for_this_machine);

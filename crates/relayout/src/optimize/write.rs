@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 impl Optimized {
+    /// Writes the model to a file, whole or not at all. An unchanged model is copied byte for byte.
     ///
     /// # Errors
     /// [`Error`]; an existing file is then as it was.
@@ -76,8 +77,8 @@ impl Optimized {
     }
 
     /// The model in parts: its bytes with all data of at least `smallest` bytes as external data, and that data by location.
-    /// [`Model::from_bytes_with`](crate::Model::from_bytes_with) reads such a model. Together the parts may exceed 2 GiB. Data that did not change is a slice of what
-    /// the model was read from, and is not copied.
+    /// [`Model::from_bytes_with`](crate::Model::from_bytes_with) reads such a model. Together the parts may exceed 2 GiB. Data that did
+    /// not change is a slice of what the model was read from, and is not copied.
     ///
     /// # Errors
     /// [`Error`].
