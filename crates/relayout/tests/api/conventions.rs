@@ -247,6 +247,26 @@ fn test_programs_are_few_and_none_is_left_out() {
     }
 }
 
+/// What is not in git, such as a folder of tools that a developer has elsewhere, may be a link to any place.
+#[test]
+fn every_link_in_the_tree_leads_to_a_file_of_the_tree() {
+    if !root().join(".git").exists() {
+        println!("skipped: this is no clone, and only git says which links belong to it");
+        return;
+    }
+    let listed = Command::new("git").args(["ls-files", "-s"]).current_dir(root()).output().unwrap();
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let links: Vec<&str> = listed.lines().filter_map(|line| line.strip_prefix("120000 ")?.split('\t').nth(1)).collect();
+    assert!(links.contains(&"crates/cli/LICENSE"), "git lists no links: {links:?}");
+    let top = root().canonicalize().unwrap();
+    for link in links {
+        let target = std::fs::read_link(root().join(link)).unwrap();
+        let inside = root().join(link).canonicalize().is_ok_and(|file| file.starts_with(&top));
+        assert!(target.is_relative() && inside, "{link} leads to {}", target.display());
+    }
+}
+
 #[test]
 fn unsafe_stands_only_where_the_design_allows_it() {
     const ALLOWED: &[&str] = &[
