@@ -31,6 +31,17 @@ pub(crate) const SUMS: &[&str] = &[
     "BatchNormalization",
 ];
 
+/// How many samples a random test draws: so many unless the environment says otherwise.
+pub(crate) fn samples(default: u64) -> u64 {
+    number("RELAYOUT_RANDOM_CASES", default)
+}
+
+/// A number that the environment may set.
+pub(crate) fn number(variable: &str, default: u64) -> u64 {
+    let Ok(text) = std::env::var(variable) else { return default };
+    text.parse().unwrap_or_else(|_| panic!("{variable} is `{text}`, and should be a number"))
+}
+
 /// A folder of the repository's test data.
 pub(crate) fn testdata(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(folder)

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 /// How often what a test requires has to be counted, where samples are cheap.
-pub(crate) const LEAST: usize = 20;
+pub(crate) const LEAST: usize = 10;
 
 /// In how many parts the samples are drawn at the same time. A fixed number: it decides which samples there are.
 pub(crate) const PARTS: u64 = 2;
@@ -27,17 +27,10 @@ pub(crate) struct Draw {
     shrinks: u32,
 }
 
-/// A number that the environment may set.
-fn number(variable: &str, default: u64) -> u64 {
-    let Ok(text) = std::env::var(variable) else { return default };
-    text.parse().unwrap_or_else(|_| panic!("{variable} is `{text}`, and should be a number"))
-}
-
 impl Draw {
     /// So many samples unless the environment says otherwise; one that fails is shrunk by this many tries at most.
     pub(crate) fn new(name: &'static str, samples: u64, shrinks: u32) -> Draw {
-        let samples = number("RELAYOUT_RANDOM_CASES", samples);
-        Draw { name, samples, seed: number("RELAYOUT_RANDOM_SEED", 0), shrinks }
+        Draw { name, samples: common::samples(samples), seed: common::number("RELAYOUT_RANDOM_SEED", 0), shrinks }
     }
 
     /// How many samples there are.

@@ -1,6 +1,7 @@
 //! Random networks of signals: what they become computes the same.
 
 use super::Windows;
+use crate::common;
 use crate::fold_nets::blocks::blocks;
 use crate::fold_nets::cpu::{count, optimized, sizes_of};
 use crate::fold_nets::{F32, Net};
@@ -216,20 +217,20 @@ impl Recipe {
     }
 }
 
-/// How many random networks are drawn.
-const NETWORKS: u32 = 400;
+/// How many random networks are drawn unless `RELAYOUT_RANDOM_CASES` says otherwise.
+const NETWORKS: u64 = 140;
 
 /// What random networks have to have in blocks, each this often.
 const COUNTED: [&str; 7] =
     ["Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "ReorderInput", "ReorderOutput", "networks"];
-const LEAST: usize = 12;
+const LEAST: usize = 4;
 
 #[test]
 fn random_networks_of_signals_compute_the_same() {
     for block in blocks() {
         let counted = RefCell::new(BTreeMap::from(COUNTED.map(|op| (op, 0))));
         let mut runner = TestRunner::new_with_rng(
-            Config { cases: NETWORKS, failure_persistence: None, ..Config::default() },
+            Config { cases: common::samples(NETWORKS) as u32, failure_persistence: None, ..Config::default() },
             TestRng::deterministic_rng(RngAlgorithm::ChaCha),
         );
         let outcome = runner.run(&recipes(), |recipe| {

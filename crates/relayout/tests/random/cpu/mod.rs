@@ -1,7 +1,7 @@
 //! Random convolutional networks for target `ort-cpu`: what `optimize` makes of them computes the same in ONNX Runtime, with its own
 //! rewrites off and on, for the block of the host; a file for the other block is well formed, and the host refuses it.
 //!
-//! `RELAYOUT_RANDOM_CASES` sets how many networks are drawn (default 420) and `RELAYOUT_RANDOM_SEED` which ones. Each has a step of
+//! `RELAYOUT_RANDOM_CASES` sets how many networks are drawn (default 210) and `RELAYOUT_RANDOM_SEED` which ones. Each has a step of
 //! another family, so that none stays rare; the test fails if something that `rows.rs` requires was counted less than [`LEAST`]
 //! times, and prints the counts:
 //!
@@ -130,7 +130,7 @@ fn part(part: &mut Part) -> Result<Tally, String> {
 
 #[test]
 fn random_networks_in_blocks_compute_the_same() {
-    let draw = Draw::new("random_cpu", 420, 400);
+    let draw = Draw::new("random_cpu", 210, 400);
     let mut all = Tally::default();
     for tally in draw.parts(part) {
         all.counted.merge(tally.counted);

@@ -3,7 +3,7 @@
 //! A sample is a [`recipe::Recipe`]: sizes, an operator set and a list of steps, each of which grows the graph by one op or a few
 //! if it fits. Some steps are drawn, others are dealt (`cards.rs`), so that every op of the table, every operator set and every
 //! feature that `histogram.rs` names occurs at least [`LEAST`] times; the test fails if one does not, and prints the counts.
-//! Failing samples shrink to few steps. `RELAYOUT_RANDOM_CASES` sets how many samples are drawn (default 480) and
+//! Failing samples shrink to few steps. `RELAYOUT_RANDOM_CASES` sets how many samples are drawn (default 240) and
 //! `RELAYOUT_RANDOM_SEED` which ones; both have fixed defaults, so a run finds what the last one found.
 //!
 //! A sample counts only if ONNX Runtime takes the original: at most one in five may be refused. To see the histogram:
@@ -95,7 +95,7 @@ fn part(part: &mut Part) -> Result<Tally, String> {
 
 #[test]
 fn random_models_compute_the_same_move_no_more_and_settle() {
-    let draw = Draw::new("random", 480, 2000);
+    let draw = Draw::new("random", 240, 2000);
     let mut all = Tally::default();
     for row in histogram::required() {
         all.counted.mention(&row);
