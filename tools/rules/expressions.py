@@ -106,7 +106,7 @@ class Sums:
         names = {name for name, _ in binders}
         outside = {frozenset((a, n) for a, n in factors if not variables(a) & names): Fraction(1)}
         inside = {frozenset((a, n) for a, n in factors if variables(a) & names): Fraction(1)}
-        for inner, exponent in next(iter(inside)):
+        for inner, exponent in sorted(next(iter(inside)), key=spelled):
             if exponent == 1 and inner[:2] == ("fold", "sum"):
                 self.made += 1
                 new = {name: ("var", f"{name}'{self.made}") for name, _ in inner[3]}
@@ -142,6 +142,13 @@ def depth(tree):
     if not isinstance(tree, tuple) or not tree:
         return 0
     return max(map(depth, tree)) + (tree[:2] == ("fold", "sum"))
+
+
+def spelled(tree):
+    """The text of an expression, the same in each run: sets have no order, and the solver's way depends on the one it is given."""
+    if isinstance(tree, frozenset):
+        return f"{{{' '.join(sorted(map(spelled, tree)))}}}"
+    return f"({' '.join(map(spelled, tree))})" if isinstance(tree, tuple) else repr(tree)
 
 
 def frozen(polynomial):

@@ -16,8 +16,11 @@ FUNCTIONS = {
     "sigmoid": lambda x: 1 / (1 + math.exp(-x)), "round": round,
 }
 FIXED = {"1/sqrt(2)": math.sqrt(0.5), "sqrt(2/pi)": math.sqrt(2 / math.pi)}
-# How many steps the solver may take: for what it is asked on the way, and for the last question. Steps do not depend on the machine.
+# How many steps the solver may take: for what it is asked on the way, and for the last question. Steps do not depend on the machine. Those
+# of some of its procedures are not counted, so there is a limit of time as well, in milliseconds; what answers in a second in one order
+# of terms may not end in the other, so both get the first limit before one gets the second.
 STEPS = {False: 8_000_000, True: 20_000_000}
+TIMES = (5_000, 120_000)
 
 
 class Solver:
@@ -25,11 +28,14 @@ class Solver:
 
     `free` has no laws at all: what is the same in it is made by the same operations of the same elements. `float` and `byte` are those of
     IEEE 754 with 32 and 8 bits, with infinities and both zeros; what is no number is one value. `real` is that of numbers, where both
-    sides are defined.
+    sides are defined. Sums and products are spelled in the order of their terms' texts, or `backward`: what the solver finds in one it may
+    not find in the other.
     """
 
-    def __init__(self, arithmetic, facts=(), bijections=()):
+    def __init__(self, arithmetic, facts=(), bijections=(), backward=False, time=TIMES[-1]):
         self.arithmetic = arithmetic
+        self.time = time
+        self.backward = backward
         self.sums = ex.Sums()
         self.folds = []
         self.fresh = itertools.count()
@@ -126,11 +132,14 @@ class Solver:
             self.facts += {"exp": [made > 0], "sqrt": [made >= 0, made * made == of, of >= 0]}.get(name, [])
         return made
 
+    def ordered(self, terms):
+        return sorted(terms, key=ex.spelled, reverse=self.backward)
+
     def polynomial(self, polynomial):
         total = z3.RealVal(0)
-        for factors, number in sorted(polynomial.items(), key=str):
+        for factors, number in self.ordered(polynomial.items()):
             product = z3.RealVal(number)
-            for atom, exponent in sorted(factors, key=str):
+            for atom, exponent in self.ordered(factors):
                 value = self.atom(atom)
                 if exponent < 0:
                     self.facts.append(value != 0)
@@ -215,6 +224,7 @@ class Solver:
     def ask(self, claim, last=True):
         solver = z3.Solver()
         solver.set("rlimit", STEPS[last])
+        solver.set("timeout", self.time)
         facts = list(self.facts) + [self.fact(f) for f in self.given]
         solver.add(*self.laws, *facts, claim)
         self.asked += 1

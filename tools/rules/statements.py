@@ -38,7 +38,7 @@ from fractions import Fraction
 from . import expressions as ex
 from .counted import axis_of
 from .ops import evaluate
-from .solver import Solver, difference
+from .solver import TIMES, Solver, difference
 from .tensors import Tensor, Unsaid, World, number, operand
 
 
@@ -245,10 +245,10 @@ class Case:
         return lambda i: ("app", name, i)
 
 
-def solver_of(case, arithmetic):
+def solver_of(case, arithmetic, **options):
     """A solver that knows the facts of a case; extents are above 0."""
     import z3
-    solver = Solver(arithmetic, case.facts, case.bijections)
+    solver = Solver(arithmetic, case.facts, case.bijections, **options)
     for name, below in case.laws:
         i, of = z3.Int("i"), z3.Function(name, z3.IntSort(), z3.IntSort())
         solver.laws.append(z3.ForAll([i], z3.And(0 <= of(i), of(i) < z3.Int(below)), patterns=[of(i)]))
@@ -290,8 +290,12 @@ def prove(statement, equation, arithmetic, changed=None, zeros_alike=False):
         for digit, i in zip(axis, place):
             extent = digit[1] if isinstance(digit, tuple) else ("var", f"|{digit}|")
             case.facts += [("le", 0, i), ("lt", i, extent)]
-    solver = solver_of(case, arithmetic)
-    return solver.equal(left.read(index), right.read(index), zeros_alike), solver.asked
+    for time, backward in itertools.product(TIMES, (False, True)):
+        solver = solver_of(case, arithmetic, time=time, backward=backward)
+        said = solver.equal(left.read(index), right.read(index), zeros_alike)
+        if said:
+            break
+    return said, solver.asked
 
 
 def refuted(statement, equation, changed):
