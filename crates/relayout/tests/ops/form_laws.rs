@@ -8,7 +8,7 @@
 //! - *Priced*: the price is finite, and asked twice the form says the same (`taking/mod.rs` asks twice).
 //!
 //! Each case runs for every built-in target of its family, as far as its form offers something there, of `ort-cpu` in the blocks of
-//! this host; and for those that have tables of costs with tables that were made up too.
+//! this host; and for those that have tables of costs with tables that were made up too. `FORM=NAME` runs the cases of one form alone.
 
 use crate::common;
 #[path = "../../../targets/tests/taking/mod.rs"]
@@ -131,9 +131,11 @@ fn check(case: &Case, target: &dyn Target, offer: &Offer, model: &Model, before:
 #[test]
 fn every_offer_of_every_form_is_written_alone_and_computes_the_same() {
     let (mut problems, mut offers) = (String::new(), 0);
+    let only = std::env::var("FORM").ok();
+    let asked = |case: &&Case| only.as_ref().is_none_or(|form| case.form == *form);
     for target in targets().into_iter().chain(measured::targets(Block::of_host())) {
         let target = target.as_ref();
-        for case in cases().iter().filter(|case| case.is_hit() && case.family == family(target)) {
+        for case in cases().iter().filter(|case| case.is_hit() && case.family == family(target)).filter(asked) {
             let (model, before) = file(case);
             let asks = case.asks(target);
             made(&model, &asks).unwrap_or_else(|e| panic!("{}: {e}", case.name()));

@@ -1,5 +1,5 @@
 //! What each form offers and writes, as text: `form_cases/FAMILY/FORM/hit_*.txt` and near misses, `miss_*.txt`. A family is the
-//! targets that share their forms: `onnx`, `ort-cpu`, and `functions`, those of domain `relayout`.
+//! targets that share their forms: `onnx`, `ort-cpu`, `ort-nhwc`, and `functions`, those of domain `relayout`.
 //!
 //! A case is a graph (`taking/mod.rs` says what its first line tells). Behind each `==>` of a hit stands an offer, as the layouts that
 //! it reads and leaves, and the graph once it is written; behind that of a miss, `nothing`. `BLESS=1` writes what is behind the
