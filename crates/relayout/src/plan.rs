@@ -528,7 +528,7 @@ impl<V: Clone + Eq + Hash, N: Clone + Eq + Hash> Planner<'_, V, N> {
                 plan.constants.push(ConstantPlan { value, extents, to, shape, users, outputs });
             }
             _ => {
-                let (from, constant) = (graph.value(x).layout.clone(), self.is_constant(x));
+                let (from, constant) = (graph.value(x).layout.clone(), self.is_constant_or_view(x));
                 plan.relayouts.push(RelayoutPlan { value, from, to, shape, constant, users, outputs });
             }
         }
@@ -539,7 +539,7 @@ impl<V: Clone + Eq + Hash, N: Clone + Eq + Hash> Planner<'_, V, N> {
     fn set_apart(&self, outcome: &mut Outcome) {
         let graph = self.graph;
         let moves = graph.nodes().map(|n| graph.node(n)).filter(|node| matches!(node.op, Op::Relayout));
-        let constants = moves.flat_map(|node| &node.inputs).flatten().filter(|&&v| self.is_constant(v));
+        let constants = moves.flat_map(|node| &node.inputs).flatten().filter(|&&v| self.is_constant_or_view(v));
         let names: BTreeSet<&str> = constants.map(|&v| graph.value(v).name.as_str()).collect();
         for record in &mut outcome.graphs {
             let all = record.moves.len();
@@ -549,11 +549,13 @@ impl<V: Clone + Eq + Hash, N: Clone + Eq + Hash> Planner<'_, V, N> {
     }
 
     /// A constant, or views of one.
-    fn is_constant(&self, v: ValueId) -> bool {
+    fn is_constant_or_view(&self, v: ValueId) -> bool {
         let node = self.graph.node(self.graph.value(v).producer().0);
         match (&node.op, &node.form) {
             (Op::Constant(_), _) => true,
-            (Op::Onnx(_), Form::View(_)) => node.inputs.first().copied().flatten().is_some_and(|x| self.is_constant(x)),
+            (Op::Onnx(_), Form::View(_)) => {
+                node.inputs.first().copied().flatten().is_some_and(|x| self.is_constant_or_view(x))
+            }
             _ => false,
         }
     }

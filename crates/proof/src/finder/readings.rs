@@ -23,7 +23,11 @@ pub struct AssumedReading {
 
 impl fmt::Display for AssumedReading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "as {} reads it: {} ({} nodes, the first makes `{}`)", self.of, self.what, self.nodes, self.at)
+        let AssumedReading { of, what, at, nodes } = self;
+        match nodes {
+            1 => write!(f, "as {of} reads it: {what} (the node that makes `{at}`)"),
+            _ => write!(f, "as {of} reads it: {what} ({nodes} nodes, the first makes `{at}`)"),
+        }
     }
 }
 

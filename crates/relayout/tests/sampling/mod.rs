@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 /// How often what a test requires has to be counted, where samples are cheap.
-pub(crate) const LEAST: usize = 10;
+pub(crate) const LEAST: usize = 8;
 
 /// In how many parts the samples are drawn at the same time. A fixed number: it decides which samples there are.
 pub(crate) const PARTS: u64 = 2;
