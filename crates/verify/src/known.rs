@@ -47,7 +47,8 @@ impl Known {
     }
 }
 
-fn read(source: ModelSource<'_>) -> Option<relayout::Model> {
+/// The file of a model, if it can be read.
+pub(crate) fn read(source: ModelSource<'_>) -> Option<relayout::Model> {
     let read = match source {
         ModelSource::Path(path) => relayout::Model::open(path),
         ModelSource::Bytes(bytes) => relayout::Model::from_bytes(bytes.to_vec().into(), None),
