@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::error::one_line;
 use super::runtime::guarded;
-use super::{ElementType, Options, Runtime, Tensor, VerifyError, known};
+use super::{ElementType, Options, Runtime, Tensor, VerifyError};
 
 /// Where a model comes from.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +43,18 @@ impl ModelSource<'_> {
 }
 
 impl<'a> ModelSource<'a> {
+    /// The file, if it can be read.
+    pub(super) fn read(self) -> Option<relayout::Model> {
+        let read = match self {
+            Self::Path(path) => relayout::Model::open(path),
+            Self::Bytes(bytes) => relayout::Model::from_bytes(bytes.to_vec().into(), None),
+            Self::BytesIn { bytes, folder } => {
+                relayout::Model::from_bytes(bytes.to_vec().into(), Some(folder.to_owned()))
+            }
+        };
+        read.ok()
+    }
+
     /// Another file in the place of this one, with the same data beside it.
     fn with_bytes(self, bytes: &'a [u8]) -> ModelSource<'a> {
         match self {
@@ -58,7 +70,7 @@ impl<'a> ModelSource<'a> {
 
 /// The model with ops of the standard in the place of those that the CPU provider has no kernel of, if there are such.
 fn written_out(source: ModelSource<'_>) -> Option<Bytes> {
-    known::read(source)?.for_cpu_provider().ok().flatten()
+    source.read()?.for_cpu_provider().ok().flatten()
 }
 
 /// How much ONNX Runtime rewrites a model before it runs it.

@@ -93,8 +93,8 @@ fn skip_layer_norm(call: &mut Call<'_>) -> Results {
 /// Most groups that are looked at.
 const MOST_GROUPS: i64 = 1 << 16;
 
-/// A normalization of the groups of channels of images [N, H, W, C] in floats of 32 bits, a scale and a shift for each channel, and SiLU
-/// if it says so.
+/// A normalization of the groups of channels of images [N, H, W, C] in floats of 32 bits, a scale and a shift for each channel, and
+/// `SiLU` if it says so.
 fn group_norm(call: &mut Call<'_>) -> Made {
     call.single()?;
     let x = call.need(0)?;

@@ -112,7 +112,7 @@ fn functions_of_the_runtime_pass_transposes_and_differ_by_their_numbers() {
     assert!(!holds(&gelu(&["Gelu"]), &with(&[("y", "Relu", &["x"], vec![])], &[], 0)));
 }
 
-/// Of `x`, [2, 6, 4, 5] with its channels behind its pixels: rows of this many groups, normalized, scaled and shifted by channel, and SiLU.
+/// Of `x`, [2, 6, 4, 5]: rows of this many groups of channels, normalized, scaled and shifted by channel, and `SiLU`.
 fn apart(groups: i64, epsilon: f32, silu: bool) -> Model {
     let told = vec![("epsilon", Attr::Float(epsilon))];
     let mut lines: Vec<Line<'_>> = vec![

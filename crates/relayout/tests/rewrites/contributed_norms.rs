@@ -23,7 +23,7 @@ enum Written {
     Means,
 }
 
-/// A convolution of `x`, a normalization over groups, SiLU, and a convolution.
+/// A convolution of `x`, a normalization over groups, `SiLU`, and a convolution.
 #[derive(Clone, Copy)]
 struct Case {
     written: Written,

@@ -94,7 +94,7 @@ fn has_kernel(graph: &Graph, x: ValueId, groups: i64, epsilon: f32) -> bool {
     let (Some(dtype), Some([images, channels, rows, columns])) = (ty.dtype(), ty.shape()) else { return false };
     let Some(channels) = channels.as_const().filter(|&c| groups > 0 && c > 0 && c % groups == 0) else { return false };
     let each = channels / groups;
-    let known = [images, rows, columns].map(|dim| dim.as_const());
+    let known = [images, rows, columns].map(Dim::as_const);
     // The kernel counts the elements of an image in 32 bits, and makes no grid of none.
     let elements = known[1..].iter().flatten().try_fold(channels, |all, &extent| all.checked_mul(extent));
     DTYPES.contains(&dtype)

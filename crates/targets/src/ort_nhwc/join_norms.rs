@@ -1,4 +1,5 @@
-//! `join_norms`: a normalization of `com.microsoft` takes in what exporters write behind it: a scale and a shift for each channel, and SiLU.
+//! `join_norms`: a normalization of `com.microsoft` takes in what exporters write behind it: a scale and a shift for each channel, and
+//! `SiLU`.
 //!
 //! ```text
 //! s GroupNorm(x, 1, 0) + t = GroupNorm(x, s, t)        y Sigmoid(y) = GroupNorm with activation=1, where y is one without
@@ -116,7 +117,7 @@ impl Affine {
     }
 }
 
-/// SiLU of a value.
+/// `SiLU` of a value.
 struct Gated {
     of: ValueId,
     gate: NodeId,
