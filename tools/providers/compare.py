@@ -4,7 +4,7 @@
     tools/providers/setup
     python tools/providers/compare.py [--corpus FOLDER] [--work FOLDER] [--providers qnn,webgpu] [--models a,b | --core] [--json FILE]
                                       [--bin target/release/relayout] [--level ORT_ENABLE_ALL] [--timeout SECONDS] [--resume]
-                                      [--rounds 5]
+                                      [--rounds 5] [--allow com.microsoft]
 
 The folder of the corpus, testdata/corpus, holds manifest.json, the models and hydrate.py, which fills in their weights. A line for each model and provider: device graphs,
 nodes that fell back to the CPU, Transposes and the elements that they write, as exported and ours, both counted and predicted
@@ -13,6 +13,7 @@ webgpu, if a result is farther than 1e-4 from the unoptimized CPU provider's (re
 original's. What did not load as exported has nothing to compare. Exit status 1 if a model failed.
 With `--rounds`, files that changed are also timed on webgpu, original and ours in turns with ours beside itself as a control. A
 model is slower, and fails, if the upper end of the 95 % interval is under 1 (of fewer than six rounds: if all are).
+`--allow` is that of the program, for providers that have ops of the domain.
 `--timeout` is for one count: a file that takes longer is named with a note. The file of `--json` is written after each model. With
 `--resume` the rows that it has are kept, and only the other models are counted.
 Needs numpy, onnx, onnxruntime for the corpus; the providers have environments of their own, which tools/providers/setup makes.
@@ -41,9 +42,9 @@ FAR = 1e-4
 VERSIONS = {"webgpu": "webgpu@1.27"}
 
 
-def predicted(program, model, provider):
+def predicted(program, model, provider, more):
     """Transposes and elements, of the file and of ours."""
-    command = [program, "audit", str(model), "--provider", VERSIONS.get(provider, provider), "--json"]
+    command = [program, "audit", str(model), "--provider", VERSIONS.get(provider, provider), "--json", *more]
     said = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return [{"transposes": said[k]["transposes"], "moved": said[k]["elements"]} for k in ("file", "optimized")]
 
@@ -125,8 +126,9 @@ def looked_at(args, model, provider):
         sys.exit(f"compare.py: {python} is not there; run tools/providers/setup {provider}")
     count = lambda path: asked(python, provider, [path], args.level, args.timeout)
     with tempfile.TemporaryDirectory(dir=args.work) as folder:
-        ours = optimized(args.bin, model, provider, folder, ["--free-io"] if args.free_io else [])
-        row = {"before": count(model), "after": count(ours), "predicted": predicted(args.bin, model, provider)}
+        allowed = ["--allow", args.allow] if args.allow else []
+        ours = optimized(args.bin, model, provider, folder, [*allowed, *(["--free-io"] if args.free_io else [])])
+        row = {"before": count(model), "after": count(ours), "predicted": predicted(args.bin, model, provider, allowed)}
         ran = "note" not in row["before"] and "note" not in row["after"]
         if args.rounds and provider == "webgpu" and ran and not timing.identical(model, ours):
             most = 3 * (args.rounds + 1) * args.timeout
@@ -151,6 +153,7 @@ def arguments():
     parser.add_argument("--models")
     parser.add_argument("--core", action="store_true")
     parser.add_argument("--free-io", action="store_true")
+    parser.add_argument("--allow")
     parser.add_argument("--level", choices=LEVELS, default="ORT_ENABLE_ALL")
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--rounds", type=int, default=0)

@@ -18,8 +18,8 @@ pub(crate) fn audit(a: &args::Audit) -> Result<(), Failure> {
     }
     let paths: Vec<&Path> = std::iter::once(a.model.as_path()).chain(a.other.as_deref()).collect();
     check_written(&[("--html", a.html.as_deref())], &paths)?;
-    if let Some(provider) = &a.decide.provider {
-        return on_device(a, provider);
+    if a.decide.provider.is_some() {
+        return on_device(a);
     }
     let request = a.decide.request();
     let target = target(&request)?;
@@ -74,13 +74,13 @@ fn check(audited: &[(&Path, Model, Audit)], limit: f64, target: &str) -> Result<
 }
 
 /// `relayout audit --provider`
-fn on_device(a: &args::Audit, provider: &str) -> Result<(), Failure> {
+fn on_device(a: &args::Audit) -> Result<(), Failure> {
     if a.other.is_some() || a.fail_above.is_some() || a.html.is_some() {
         return Err(Failure::usage("with --provider, audit takes one model, no --fail-above and no --html"));
     }
     let request = a.decide.request();
     target(&request)?;
-    let provider = &relayout::targets::Provider::of(provider).map_err(Failure::usage)?;
+    let Some(provider) = &request.provider_data()? else { return Err(Failure::usage("--provider names no provider")) };
     let model = open(&a.model)?;
     let progress = Progress::start(format!("looking at {}", a.model.display()));
     let audit = relayout::device::audit_device(&model, provider, &request.options()).map_err(of_library)?;

@@ -28,6 +28,7 @@ pub mod import;
 pub mod inline;
 pub mod interop;
 pub mod proto;
+pub mod reference;
 pub mod wire;
 pub mod write;
 

@@ -3,12 +3,15 @@
 use crate::error::Error;
 use crate::io::property;
 use bytes::Bytes;
+use relayout_ir::dtype::DType;
 use relayout_ir::graph::Graph;
 use relayout_ir::model::Model as IrModel;
 use relayout_ir::op::LAST_OPSET;
 use relayout_onnx::export::{FreshError, fresh};
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
+use relayout_onnx::interop::encode;
+use relayout_onnx::reference::written_out;
 use relayout_target_api::moves::moved;
 use std::collections::BTreeMap;
 use std::io;
@@ -127,6 +130,18 @@ impl Model {
     /// The bytes of the model file.
     pub fn bytes(&self) -> &[u8] {
         &self.file.source
+    }
+
+    /// The bytes of a model of the same results in which each op that ONNX Runtime's CPU provider has no kernel of stands as ops of the
+    /// standard: `GroupNorm` of com.microsoft. Data in other files stays there. `None` if it has no such op.
+    ///
+    /// # Errors
+    /// [`Error`] of a model with more than 2 GiB of data in its file.
+    pub fn for_cpu_provider(&self) -> Result<Option<Bytes>, Error> {
+        let typed = self.inferred();
+        let graph = &typed.graph;
+        let known = |name: &str| graph.value(graph.by_name(name)?).ty.dtype().map(DType::to_onnx);
+        written_out(&self.file.proto, &known).map(|proto| encode(&proto)).transpose().map_err(Error::File)
     }
 
     /// The model as text, types and shapes inferred and nothing else done.

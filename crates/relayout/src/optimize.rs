@@ -17,7 +17,7 @@ use crate::proof::Links;
 use crate::report::Report;
 use crate::sizes::{Sized, check_names};
 use crate::source::{Source, contradicted, refuse_impossible};
-use crate::target_metadata::{is_settled, metadata};
+use crate::target_metadata::{is_settled, metadata, only_on};
 use checked::{Asked, checked};
 use gains::gains_nothing;
 use relayout_ir::graph::Graph;
@@ -113,7 +113,7 @@ fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSe
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
     let ends = first_ends(&pipeline, std::mem::take(&mut first.ends));
     let first = Made { source, outcome: first, exported, given_back: None };
-    let (source, last, result) = match rounds.rest(first, &mut report, &mut links) {
+    let (source, last, mut result) = match rounds.rest(first, &mut report, &mut links) {
         Err(e) if !options.strict && is_fault(&e) => return Ok(unchanged(model, target, all_given_back(&e))),
         rest => rest?,
     };
@@ -124,6 +124,7 @@ fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSe
     if let Some(kept) = kept_as_it_is(model, target, options, result.as_ref())? {
         return Ok(Optimized { shown, ..kept });
     }
+    report.remarks.extend(result.as_mut().and_then(|result| only_on(&mut result.proto, target)));
     report.changed = result.is_some();
     report.file = result.as_ref().and_then(|result| file_size(model, result, filled));
     report.after = traffic(&last, GraphRecord::after);

@@ -3,11 +3,15 @@
 use crate::error::Error;
 use crate::io::{IoError, IoRecord, Wishes, met, property};
 use crate::model::Model;
+use relayout_ir::graph::OpName;
+use relayout_onnx::proto::{GraphProto, ModelProto, StringStringEntryProto};
 use relayout_target_api::Target;
 use relayout_targets::builtin;
 
 /// Key of the metadata that names the target of a file.
 pub(crate) const TARGET_KEY: &str = "relayout.target";
+/// Key of the metadata that names the execution provider of ONNX Runtime which alone runs the file.
+const RUNS_ON_KEY: &str = "relayout.runs_on";
 /// Key of the metadata that names the version of this program.
 pub(crate) const VERSION_KEY: &str = "relayout.version";
 
@@ -19,6 +23,26 @@ pub(crate) fn metadata(target: &dyn Target) -> Vec<(String, String)> {
     ];
     metadata.extend(target.metadata());
     metadata
+}
+
+/// Notes in a file that is made for a target where alone it runs, if an op of it is one that only one execution provider has; what is to
+/// be said of that.
+pub(crate) fn only_on(proto: &mut ModelProto, target: &dyn Target) -> Option<String> {
+    let (op, provider) = op_of_one(proto.graph.as_ref()?, target)?;
+    proto
+        .metadata_props
+        .push(StringStringEntryProto { key: Some(RUNS_ON_KEY.to_owned()), value: Some(provider.clone()) });
+    Some(format!("it runs on {provider} only, which alone has {op}"))
+}
+
+/// An op of a graph or of its bodies that only one execution provider has, and that provider.
+fn op_of_one(graph: &GraphProto, target: &dyn Target) -> Option<(String, String)> {
+    graph.node.iter().find_map(|node| {
+        let op = OpName::new(node.domain.as_deref().unwrap_or_default(), node.op_type.as_deref().unwrap_or_default());
+        let own = target.only_on(&op).map(|provider| (format!("{} of {}", op.name, op.domain), provider.to_owned()));
+        let mut bodies = node.attribute.iter().flat_map(|attr| attr.g.as_deref().into_iter().chain(&attr.graphs));
+        own.or_else(|| bodies.find_map(|body| op_of_one(body, target)))
+    })
 }
 
 /// Whether a model was made for this target before and is to be left as it is. An error if it was made for another one whose

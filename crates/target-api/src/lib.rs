@@ -52,7 +52,7 @@ pub use rule::{Counted, Numerics, Rule};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::Bound;
-use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
+use relayout_ir::graph::{Graph, NodeId, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
 
 /// Sizes at which symbolic dims are priced.
@@ -259,6 +259,11 @@ pub trait Target: Sync {
     /// Metadata of its files, beside the target's name.
     fn metadata(&self) -> Vec<(String, String)> {
         Vec::new()
+    }
+
+    /// The execution provider of ONNX Runtime that alone runs an op of its files; `None` for ops that other runtimes of its dialect have too.
+    fn only_on(&self, _op: &OpName) -> Option<&str> {
+        None
     }
 
     /// Cost of the standard op in these layouts; `None` where there is no kernel.

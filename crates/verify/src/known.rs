@@ -16,7 +16,7 @@ pub(crate) struct Known {
 impl Known {
     /// Of a file, where callers say these sizes.
     pub(crate) fn look_up(source: ModelSource<'_>, given: &BTreeMap<String, i64>) -> Known {
-        let model = read(source);
+        let model = source.read();
         let mut dims = model.as_ref().map(|model| model.open_dims(given)).unwrap_or_default();
         dims.retain(|dim| dim.why.is_some());
         Known { model, dims }
@@ -45,15 +45,4 @@ impl Known {
         let found = self.model.as_ref().map(|model| model.whole_numbers(&by_name)).unwrap_or_default();
         shapes.iter().map(|(port, ..)| found.get(&port.name).map(|&(low, high)| Range::new(low, high))).collect()
     }
-}
-
-fn read(source: ModelSource<'_>) -> Option<relayout::Model> {
-    let read = match source {
-        ModelSource::Path(path) => relayout::Model::open(path),
-        ModelSource::Bytes(bytes) => relayout::Model::from_bytes(bytes.to_vec().into(), None),
-        ModelSource::BytesIn { bytes, folder } => {
-            relayout::Model::from_bytes(bytes.to_vec().into(), Some(folder.to_owned()))
-        }
-    };
-    read.ok()
 }

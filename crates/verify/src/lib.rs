@@ -4,6 +4,9 @@
 //! default all rewrites of the runtime are off, so the files themselves are compared. A [`Comparison`] is plain data: it has
 //! figures for each output, and [`Comparison::holds`] judges them.
 //!
+//! Ops that the CPU's provider has no kernel of and whose meaning is known, such as `GroupNorm` of `com.microsoft`, run as ops of the
+//! standard ([`relayout::Model::for_cpu_provider`]) where no other provider is named.
+//!
 //! Absent: execution providers that are built into a runtime, other than the CPU's ([`PluginProvider`] names a plugin), and random inputs of the types string, sequence, map and optional
 //! (a model that has such inputs is refused by name).
 //!

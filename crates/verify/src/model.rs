@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use bytes::Bytes;
 use ort::session::Session;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::{DynTensorValueType, DynValue, Outlet, ValueType};
@@ -39,6 +40,37 @@ impl ModelSource<'_> {
             Self::Bytes(bytes) | Self::BytesIn { bytes, .. } => format!("the model of {} bytes in memory", bytes.len()),
         }
     }
+}
+
+impl<'a> ModelSource<'a> {
+    /// The file, if it can be read.
+    pub(super) fn read(self) -> Option<relayout::Model> {
+        let read = match self {
+            Self::Path(path) => relayout::Model::open(path),
+            Self::Bytes(bytes) => relayout::Model::from_bytes(bytes.to_vec().into(), None),
+            Self::BytesIn { bytes, folder } => {
+                relayout::Model::from_bytes(bytes.to_vec().into(), Some(folder.to_owned()))
+            }
+        };
+        read.ok()
+    }
+
+    /// Another file in the place of this one, with the same data beside it.
+    fn with_bytes(self, bytes: &'a [u8]) -> ModelSource<'a> {
+        match self {
+            Self::Path(path) => match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+                Some(folder) => Self::BytesIn { bytes, folder },
+                None => Self::BytesIn { bytes, folder: Path::new(".") },
+            },
+            Self::Bytes(_) => Self::Bytes(bytes),
+            Self::BytesIn { folder, .. } => Self::BytesIn { bytes, folder },
+        }
+    }
+}
+
+/// The model with ops of the standard in the place of those that the CPU provider has no kernel of, if there are such.
+fn written_out(source: ModelSource<'_>) -> Option<Bytes> {
+    source.read()?.for_cpu_provider().ok().flatten()
 }
 
 /// How much ONNX Runtime rewrites a model before it runs it.
@@ -171,20 +203,30 @@ impl Model {
         guarded(&format!("loading {label}"), || {
             let failed =
                 |error: ort::Error| VerifyError::Load { model: label.clone(), reason: one_line(&error.to_string()) };
-            let builder = builder(runtime, level, options.threads).map_err(failed)?;
-            let builder = options.custom_ops.iter().try_fold(builder, |builder, path| with_library(builder, path))?;
             let replaced = |builder: SessionBuilder, tensor: &Tensor| -> ort::Result<SessionBuilder> {
                 Ok(match tensor.to_owned_value()? {
                     Some(value) => builder.with_initializer(tensor.name(), value)?,
                     None => builder,
                 })
             };
-            let builder = initializers.iter().try_fold(builder, replaced).map_err(failed)?;
-            let builder = match &options.provider {
-                Some(provider) => provider.with(runtime, builder)?,
-                None => builder,
+            let builder = || -> Result<SessionBuilder, VerifyError> {
+                let builder = builder(runtime, level, options.threads).map_err(failed)?;
+                let builder =
+                    options.custom_ops.iter().try_fold(builder, |builder, path| with_library(builder, path))?;
+                let builder = initializers.iter().try_fold(builder, replaced).map_err(failed)?;
+                match &options.provider {
+                    Some(provider) => provider.with(runtime, builder),
+                    None => Ok(builder),
+                }
             };
-            let session = open(builder, source).map_err(failed)?;
+            let session = match open(builder()?, source) {
+                Ok(session) => session,
+                // It may have ops that the CPU provider lacks. What those compute is known, so they run as ops of the standard.
+                Err(error) => match written_out(source).filter(|_| options.provider.is_none()) {
+                    Some(bytes) => open(builder()?, source.with_bytes(&bytes)).map_err(failed)?,
+                    None => return Err(failed(error)),
+                },
+            };
             let ports =
                 |outlets: &[Outlet]| outlets.iter().map(|outlet| Port::new(outlet.name(), outlet.dtype())).collect();
             let (inputs, outputs) = (ports(session.inputs()), ports(session.outputs()));

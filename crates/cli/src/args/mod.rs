@@ -207,6 +207,11 @@ pub(crate) struct Decide {
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(relayout::targets::PROVIDERS), conflicts_with = "target_file")]
     pub(crate) provider: Option<String>,
 
+    /// For --provider cuda: ops of ONNX Runtime's own that the result may have. It then runs on that provider only, since no other has
+    /// them: normalizations over groups as one op
+    #[arg(long, value_name = "DOMAIN", value_parser = PossibleValuesParser::new([relayout::targets::MICROSOFT]), conflicts_with = "target_file")]
+    pub(crate) allow: Option<String>,
+
     /// What was chosen for this machine.
     #[arg(skip)]
     pub(crate) chosen: Option<Fitting>,

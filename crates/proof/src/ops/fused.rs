@@ -7,6 +7,7 @@ use super::placed::windows_of;
 use super::window::pooled;
 use super::{Call, Made, Results, one};
 use crate::files::model::Attr;
+use crate::lemmas::halves::{FLOAT, HALF, narrow};
 use crate::terms::pointwise::binary;
 use crate::terms::value::Value;
 
@@ -15,6 +16,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         "com.microsoft.SkipLayerNormalization" => return Some(skip_layer_norm(call)),
         "com.microsoft.FusedConv" => fused_conv(call),
         "com.microsoft.FusedMatMul" => fused_matmul(call),
+        "com.microsoft.GroupNorm" => group_norm(call),
         "com.microsoft.Gelu" | "com.microsoft.QuickGelu" => of_each(call),
         "com.microsoft.MultiHeadAttention" => attention(call),
         "com.microsoft.NhwcMaxPool" => last_pool(call),
@@ -86,6 +88,74 @@ fn skip_layer_norm(call: &mut Call<'_>) -> Results {
     let attrs = [("axis".to_owned(), Attr::Int(-1)), ("epsilon".to_owned(), epsilon)];
     let y = call.inner("LayerNormalization", &attrs, &[Some(sum.clone()), gamma, beta])?;
     Ok(vec![Some(y), None, None, Some(sum)])
+}
+
+/// Most groups that are looked at.
+const MOST_GROUPS: i64 = 1 << 16;
+
+/// A normalization of the groups of channels of images [N, H, W, C] in floats of 32 bits, a scale and a shift for each channel, and
+/// `SiLU` if it says so.
+fn group_norm(call: &mut Call<'_>) -> Made {
+    call.single()?;
+    let x = call.need(0)?;
+    let (&[_, _, _, c], groups) = (x.shape().as_slice(), call.int("groups", 0)) else { return Err(wrong()) };
+    let activation = call.int("activation", 0);
+    let known = call.int("channels_last", 1) != 0 && [0, 1].contains(&activation);
+    if !known || !(1..=MOST_GROUPS).contains(&groups) || c % groups != 0 {
+        return Err("the checker does not know such a GroupNorm".to_owned());
+    }
+    let dtype = x.dtype;
+    let to = |dtype: u8| [("to".to_owned(), Attr::Int(dtype.into()))];
+    let first = x.permuted(&[0, 3, 1, 2]).ok_or_else(wrong)?;
+    let first = call.inner("Cast", &to(FLOAT), &[Some(first)])?;
+    let [scale, bias] = [1, 2].map(|at| call.need(at).ok().filter(|v| v.shape() == [c] && v.dtype == FLOAT));
+    let affine = [scale.ok_or_else(wrong)?, bias.ok_or_else(wrong)?];
+    // Of halves, the input has one spelling or the other; of floats, both have one real form.
+    let whole = if dtype == HALF { Some(as_op(call, &first, groups, affine.clone())?) } else { None };
+    let mut y = match whole.filter(|whole| narrow(call.terms, whole).is_some()) {
+        Some(whole) => whole,
+        None => as_rows(call, &first, groups, affine)?,
+    };
+    if dtype == FLOAT {
+        y = call.terms.real(y);
+    }
+    if activation == 1 {
+        let gate = call.inner("Sigmoid", &[], &[Some(y.clone())])?;
+        y = call.inner("Mul", &[], &[Some(y), Some(gate)])?;
+    }
+    let y = call.inner("Cast", &to(dtype), &[Some(y)])?;
+    y.permuted(&[0, 2, 3, 1]).ok_or_else(wrong)
+}
+
+fn epsilon_of(call: &Call<'_>) -> (String, Attr) {
+    ("epsilon".to_owned(), call.attr("epsilon").cloned().unwrap_or(Attr::Float(1e-5)))
+}
+
+/// The normalization of [N, C, H, W] as the op of ONNX.
+fn as_op(call: &mut Call<'_>, x: &Value, groups: i64, [scale, bias]: [Value; 2]) -> Made {
+    let attrs = [epsilon_of(call), ("num_groups".to_owned(), Attr::Int(groups))];
+    // Since that version it has a number for each channel.
+    call.inner_of(21, "GroupNormalization", &attrs, &[Some(x.clone()), Some(scale), Some(bias)])
+}
+
+/// The same as rows of groups, a product and a sum.
+fn as_rows(call: &mut Call<'_>, x: &Value, groups: i64, affine: [Value; 2]) -> Made {
+    let shape = x.shape();
+    let &[n, c, h, w] = shape.as_slice() else { return Err(wrong()) };
+    let count = (c / groups).checked_mul(h).and_then(|all| all.checked_mul(w)).ok_or_else(wrong)?;
+    let rows = call.terms.moved(x, &[n, groups, count]).ok_or_else(wrong)?;
+    let same = |number: f32| {
+        let bytes: Vec<u8> = (0..groups).flat_map(|_| number.to_le_bytes()).collect();
+        Some(Value::constant(FLOAT, &[groups], bytes.into()))
+    };
+    let epsilon = [epsilon_of(call)];
+    let even = call.inner("InstanceNormalization", &epsilon, &[Some(rows), same(1.0), same(0.0)])?;
+    let mut y = call.terms.moved(&even, &shape).ok_or_else(wrong)?;
+    for (op, list) in ["Mul", "Add"].into_iter().zip(affine) {
+        let list = list.reshaped(&[c, 1, 1]).ok_or_else(wrong)?;
+        y = call.inner(op, &[], &[Some(y), Some(list)])?;
+    }
+    Ok(y)
 }
 
 /// A function of each element by itself.

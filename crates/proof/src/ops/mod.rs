@@ -104,6 +104,7 @@ const OPEN_OF_RUNTIME: &[&str] = &[
     "FusedGemm",
     "FusedMatMul",
     "Gelu",
+    "GroupNorm",
     "MatMulIntegerToFloat",
     "NhwcMaxPool",
     "QLinearConcat",
@@ -163,8 +164,13 @@ fn plainly(call: &mut Call<'_>) -> Option<Results> {
 impl Call<'_> {
     /// What an op of ONNX makes of these operands.
     fn inner(&mut self, op: &str, attrs: &[(String, Attr)], inputs: &[Option<Value>]) -> Made {
+        self.inner_of(17, op, attrs, inputs)
+    }
+
+    /// What an op of ONNX of this version makes of these operands.
+    fn inner_of(&mut self, opset: i64, op: &str, attrs: &[(String, Attr)], inputs: &[Option<Value>]) -> Made {
         let (domain, results, block) = ("", vec![true], self.block);
-        let mut inner = Call { op, domain, opset: 17, attrs, inputs, results, block, terms: self.terms };
+        let mut inner = Call { op, domain, opset, attrs, inputs, results, block, terms: self.terms };
         let made = run(&mut inner).ok_or_else(|| format!("the checker does not know {op}"))?;
         made?.pop().flatten().ok_or_else(|| format!("{op} makes nothing"))
     }

@@ -111,3 +111,73 @@ fn functions_of_the_runtime_pass_transposes_and_differ_by_their_numbers() {
     assert!(holds(&gelu(&["Gelu"]), &gelu(&["Gelu"])));
     assert!(!holds(&gelu(&["Gelu"]), &with(&[("y", "Relu", &["x"], vec![])], &[], 0)));
 }
+
+/// Of `x`, [2, 6, 4, 5]: rows of this many groups of channels, normalized, scaled and shifted by channel, and `SiLU`.
+fn apart(groups: i64, epsilon: f32, silu: bool) -> Model {
+    let told = vec![("epsilon", Attr::Float(epsilon))];
+    let mut lines: Vec<Line<'_>> = vec![
+        ("r", "Reshape", &["x", "rows"], vec![]),
+        ("e", "InstanceNormalization", &["r", "one", "zero"], told),
+        ("i", "Reshape", &["e", "image"], vec![]),
+        ("m", "Mul", &["i", "scale"], vec![]),
+        ("n", "Add", &["m", "bias"], vec![]),
+    ];
+    if silu {
+        lines.extend([("g", "Sigmoid", &["n"] as &[&str], vec![]), ("y", "Mul", &["n", "g"], vec![])]);
+    } else {
+        lines.push(("y", "Identity", &["n"], vec![]));
+    }
+    let [scale, bias] = numbers_by_channel();
+    let (each, none) = (vec![1.0; groups as usize], vec![0.0; groups as usize]);
+    let made: [(&str, &[i64], Vec<f32>); 4] =
+        [("one", &[groups], each), ("zero", &[groups], none), ("scale", &[6, 1, 1], scale), ("bias", &[6, 1, 1], bias)];
+    let mut made = model(&lines, &made);
+    for (name, list) in [("rows", vec![0, groups, -1]), ("image", vec![0, 6, 4, 5])] {
+        let data: Vec<u8> = list.iter().flat_map(|n: &i64| n.to_le_bytes()).collect();
+        let tensor = Tensor { dims: vec![list.len() as i64], dtype: 7, data: data.into() };
+        Rc::make_mut(&mut made.graph).initializers.push((name.to_owned(), tensor));
+    }
+    made
+}
+
+fn numbers_by_channel() -> [Vec<f32>; 2] {
+    [(0..6).map(|n| n as f32 / 4.0 - 0.5).collect(), (0..6).map(|n| 1.0 - n as f32 / 8.0).collect()]
+}
+
+/// The same as one op, between Transposes.
+fn group_norm(attrs: Vec<(&'static str, Attr)>, operands: &[&str]) -> Model {
+    let lines: &[Line<'_>] = &[
+        ("t", "Transpose", &["x"], perm(TO_LAST)),
+        ("n", "GroupNorm", operands, attrs),
+        ("y", "Transpose", &["n"], perm(TO_FIRST)),
+    ];
+    let [scale, bias] = numbers_by_channel();
+    let mut made = model(lines, &[("scale", &[6], scale), ("bias", &[6], bias)]);
+    Rc::make_mut(&mut made.graph).nodes[1].domain = DOMAIN.to_owned();
+    made
+}
+
+#[test]
+fn a_normalization_of_groups_is_its_rows_scale_shift_and_activation() {
+    let told = |groups, activation, epsilon| {
+        let ints = [("groups", groups), ("activation", activation), ("channels_last", 1)];
+        let ints = ints.into_iter().map(|(name, value)| (name, Attr::Int(value)));
+        ints.chain([("epsilon", Attr::Float(epsilon))]).collect::<Vec<_>>()
+    };
+    let own = ["t", "scale", "bias"];
+    for (activation, silu) in [(0, false), (1, true)] {
+        let plain = apart(3, 1e-4, silu);
+        assert!(holds(&plain, &group_norm(told(3, activation, 1e-4), &own)), "{silu}");
+        assert!(!holds(&plain, &group_norm(told(3, 1 - activation, 1e-4), &own)), "another activation");
+        assert!(!holds(&plain, &group_norm(told(2, activation, 1e-4), &own)), "other groups");
+        assert!(!holds(&plain, &group_norm(told(3, activation, 1e-5), &own)), "another epsilon");
+        assert!(!holds(&plain, &group_norm(told(3, activation, 1e-4), &["t", "bias", "scale"])), "other numbers");
+    }
+    let plain = apart(3, 1e-4, true);
+    let mut first = told(3, 1, 1e-4);
+    first[2].1 = Attr::Int(0);
+    assert!(!holds(&plain, &group_norm(first, &own)), "channels first");
+    assert!(!holds(&plain, &group_norm(told(3, 2, 1e-4), &own)), "an activation that it does not have");
+    assert!(!holds(&plain, &group_norm(told(4, 1, 1e-4), &own)), "groups that do not divide the channels");
+    assert!(!holds(&plain, &group_norm(told(3, 1, 1e-4), &["t", "scale"])), "no shift");
+}

@@ -163,7 +163,7 @@ fn whose(option: &str, spelling: Spelling) -> String {
     match option {
         "costs" => "targets `ort-cpu` and `cuda-tensorcore`".to_owned(),
         "threads" => format!("target `ort-cpu` and of `{}`", spelling.of("tune")),
-        "provider" => "target `ort-nhwc`".to_owned(),
+        "provider" | "allow" => "target `ort-nhwc`".to_owned(),
         _ => "target `ort-cpu`".to_owned(),
     }
 }

@@ -73,6 +73,8 @@ pub struct Request {
     pub target_text: Option<String>,
     /// The execution provider, for target `ort-nhwc`, which it implies.
     pub provider: Option<String>,
+    /// The domain beside the standard whose ops the result may have, though only the execution provider runs them: `com.microsoft`.
+    pub allow: Option<String>,
     /// Whether [`Request::fit`] chooses what is not said.
     pub for_this_machine: bool,
     /// The version of the ONNX Runtime that is to run the result.
@@ -133,6 +135,7 @@ impl Default for Request {
             target_file: None,
             target_text: None,
             provider: None,
+            allow: None,
             for_this_machine: false,
             runtime: None,
             session_providers: Vec::new(),

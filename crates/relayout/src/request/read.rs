@@ -4,7 +4,7 @@ use super::{Request, RequestError};
 use crate::machine::MOST_THREADS;
 use relayout_target_api::Numerics;
 use relayout_target_api::hints::Size;
-use relayout_targets::{Block, Provider, TargetError};
+use relayout_targets::{Block, MICROSOFT, Provider, TargetError};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,6 +26,7 @@ pub(super) fn set(request: &mut Request, option: &'static str, value: &OsStr) ->
         "target_file" => request.target_file = Some(given.path()),
         "target_text" => request.target_text = Some(given.text()?.to_owned()),
         "provider" => request.provider = Some(given.provider()?),
+        "allow" => request.allow = Some(given.domain()?),
         "for_this_machine" => request.for_this_machine = given.flag()?,
         "runtime" => request.runtime = Some(given.text()?.to_owned()),
         "session_providers" => request.session_providers.push(given.text()?.to_owned()),
@@ -132,6 +133,14 @@ impl<'v> Given<'v> {
             "reassociate" => Ok(Numerics::Reassociate),
             other => Err(self.wrong(format!("`{other}` is neither `exact` nor `reassociate`"))),
         }
+    }
+
+    fn domain(&self) -> Result<String, RequestError> {
+        let domain = self.text()?;
+        if domain == MICROSOFT {
+            return Ok(domain.to_owned());
+        }
+        Err(self.wrong(format!("`{domain}` is not {MICROSOFT}, the only domain that can be allowed")))
     }
 
     fn provider(&self) -> Result<String, RequestError> {

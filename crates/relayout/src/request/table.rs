@@ -59,6 +59,7 @@ pub const OPTIONS: &[RequestOption] = &[
     option("target_file", Some("target-file"), Takes::One),
     option("target_text", None, Takes::One),
     option("provider", Some("provider"), Takes::One),
+    option("allow", Some("allow"), Takes::One),
     option("for_this_machine", Some("for-this-machine"), Takes::Flag),
     // The command line and Python look for these two themselves.
     option("runtime", None, Takes::One),

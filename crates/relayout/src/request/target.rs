@@ -39,8 +39,8 @@ impl Request {
     pub fn target(&self) -> Result<Box<dyn Target>, RequestError> {
         self.check_together()?;
         self.check_of_target()?;
-        if let Some(provider) = &self.provider {
-            return Ok(Box::new(OrtNhwc::of(Provider::of(provider)?)));
+        if let Some(provider) = self.provider_data()? {
+            return Ok(Box::new(OrtNhwc::of(provider)));
         }
         if let Some(text) = &self.target_text {
             return Ok(parse("target_text", text)?);
@@ -56,6 +56,21 @@ impl Request {
                 Ok(Box::new(FunctionTarget::measured(costs.map_err(RequestError::Costs)?)?))
             }
             (name, _) => Ok(builtin(name)?),
+        }
+    }
+
+    /// The execution provider as it is asked for, with the ops that are allowed; `None` if nothing is said of one.
+    ///
+    /// # Errors
+    /// [`RequestError`]: there is no such provider, or it has no ops of the domain that is allowed.
+    pub fn provider_data(&self) -> Result<Option<Provider>, RequestError> {
+        let device = || self.is_builtin("ort-nhwc").then_some("qnn");
+        let name = self.provider.as_deref().or_else(|| self.allow.as_ref().and_then(|_| device()));
+        let Some(provider) = name.map(Provider::of).transpose()? else { return Ok(None) };
+        let refused = |why| RequestError::Value { option: "allow", why };
+        match &self.allow {
+            Some(domain) => provider.allowing(domain).map(Some).map_err(refused),
+            None => Ok(Some(provider)),
         }
     }
 
@@ -89,6 +104,9 @@ impl Request {
         ];
         if let Some((option, _)) = given.into_iter().find(|(_, given)| *given && !blocked) {
             return Err(RequestError::NotOfTarget { option, asked: self.target_name() });
+        }
+        if self.allow.is_some() && self.provider.is_none() && !self.is_builtin("ort-nhwc") {
+            return Err(RequestError::NotOfTarget { option: "allow", asked: self.target_name() });
         }
         // `onnx` is what nobody asked for.
         let of_provider = ["onnx", "ort-nhwc"].contains(&self.builtin_name());

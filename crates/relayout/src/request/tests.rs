@@ -14,6 +14,7 @@ fn a_value_of(option: &RequestOption) -> &'static str {
     match (option.key, option.takes) {
         (_, Takes::Flag) => "true",
         ("provider", _) => "webgpu@1.27",
+        ("allow", _) => "com.microsoft",
         ("block", _) => "8",
         ("threads" | "price_moves" | "tune_seconds", _) => "2",
         ("numerics", _) => "exact",
@@ -111,6 +112,16 @@ fn what_cannot_be_had_is_named() {
         (&[("target_file", "none.toml")], "target file `none.toml`: cannot read none.toml"),
         (&[("provider", "tpu")], "--provider: `tpu`: there is no provider of this name; the known ones are qnn"),
         (&[("provider", "qnn"), ("target", "nhwc")], "--provider is an option of target `ort-nhwc`, not of `nhwc`"),
+        (
+            &[("allow", "com.example")],
+            "--allow: `com.example` is not com.microsoft, the only domain that can be allowed",
+        ),
+        (&[("allow", "com.microsoft")], "--allow is an option of target `ort-nhwc`, not of `onnx`"),
+        (
+            &[("allow", "com.microsoft"), ("provider", "webgpu")],
+            "--allow: there is no op of com.microsoft that files for",
+        ),
+        (&[("allow", "com.microsoft"), ("target", "ort-nhwc")], "for provider `qnn` can have"),
         (&[("target", "ort-cpu"), ("block", "12")], "--block: `12` is neither 8 nor 16"),
         (&[("block", "8")], "--block is an option of target `ort-cpu`, not of `onnx`"),
         (&[("provider", "qnn"), ("guard", "false")], "--no-guard is an option of target `ort-cpu`, not of `ort-nhwc`"),

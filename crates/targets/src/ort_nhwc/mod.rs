@@ -5,10 +5,12 @@
 //! them. So those cost nothing, and the moves that are left are those of one decision about the whole graph.
 
 mod constant_weights;
+mod contributed_norm;
 mod delay_transposes;
 mod digits;
 mod group_norm;
 mod heads;
+mod join_norms;
 mod join_scales;
 mod join_views;
 mod order_channels;
@@ -24,10 +26,10 @@ mod wrapped;
 use crate::shared::data::{interpolates_elsewhere, whole_axis_is_outer};
 use crate::shared::forms::packed::PackedHeads;
 pub use predict::predict;
-pub use providers::Provider;
 use providers::Unknown;
+pub use providers::{MICROSOFT, Provider};
 use relayout_ir::dim::Dim;
-use relayout_ir::graph::{Graph, ValueId};
+use relayout_ir::graph::{Graph, OpName, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_target_api::{
     Capabilities, Cost, DeviceMoves, MoveKind, MoveQuery, NodeQuery, OpQuery, Pass, Sizes, Target, TargetForm,
@@ -100,24 +102,25 @@ impl OrtNhwc {
         if rates.provider.device.fuses_products {
             forms.push(Box::new(strided_product::StridedProducts(Arc::clone(&rates))));
         }
+        let mut passes = vec![
+            digits::pass(),
+            order_channels::pass(),
+            pick_channels::pass(quantized_units),
+            constant_weights::pass(quantized_units),
+            join_scales::pass(),
+            join_views::pass(),
+            read_shapes::pass(),
+            delay_transposes::pass(),
+        ];
+        if rates.provider.contributes(contributed_norm::OP) {
+            passes.push(join_norms::pass());
+            // Before the form that is written with standard ops: where both could be taken it is the one that is asked first.
+            forms.insert(0, Box::new(contributed_norm::ContributedNorms(Arc::clone(&rates))));
+        }
         if !rates.provider.wraps("Resize") {
             forms.push(Box::new(resized::Resized(Arc::clone(&rates))));
         }
-        OrtNhwc {
-            rates,
-            forms: forms.into(),
-            passes: Arc::new([
-                digits::pass(),
-                order_channels::pass(),
-                pick_channels::pass(quantized_units),
-                constant_weights::pass(quantized_units),
-                join_scales::pass(),
-                join_views::pass(),
-                read_shapes::pass(),
-                delay_transposes::pass(),
-            ]),
-            source,
-        }
+        OrtNhwc { rates, forms: forms.into(), passes: passes.into(), source }
     }
 }
 
@@ -210,6 +213,12 @@ impl Target for OrtNhwc {
         std::iter::once(("relayout.provider".to_owned(), provider.name.clone())).chain(session).collect()
     }
 
+    fn only_on(&self, op: &OpName) -> Option<&str> {
+        let provider = &self.rates.provider;
+        let own = op.domain == MICROSOFT && provider.contributes(&op.name);
+        own.then_some(provider.execution_provider.as_str())
+    }
+
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
         let node = query.graph.node(query.node);
         if self.rates.provider.interpolates_innermost() && interpolates_elsewhere(query) {
@@ -219,7 +228,8 @@ impl Target for OrtNhwc {
             node.onnx().is_some_and(|op| self.rates.provider.wants_innermost(op)) && whole_axis_is_outer(query);
         if !turned {
             // Where norms run channels last too, features stay so around them.
-            let norms = self.rates.provider.wraps("InstanceNormalization");
+            let provider = &self.rates.provider;
+            let norms = provider.wraps("InstanceNormalization") || provider.contributes(contributed_norm::OP);
             return Some(if !norms && spreads_channels(query) { Cost::new(SPREAD_NS) } else { Cost::ZERO });
         }
         let dtype = node.operand(0).and_then(|x| query.graph.value(x).ty.dtype());

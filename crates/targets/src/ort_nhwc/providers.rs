@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 /// stands behind an `@`.
 pub const PROVIDERS: &[&str] = &["qnn", "webgpu", "webgpu@1.27", "xnnpack", "cuda", "cuda@1.21"];
 
+/// The domain of ONNX Runtime's own ops that a caller can allow.
+pub const MICROSOFT: &str = "com.microsoft";
+
 /// The data of a provider.
 fn text_of(name: &str) -> Option<&'static str> {
     Some(match name {
@@ -42,6 +45,9 @@ pub struct Provider {
     /// What a Transpose is on the device.
     pub device: Device,
     versions: Vec<Version>,
+    /// Whether files may have ops of [`MICROSOFT`] that only this provider runs.
+    #[serde(skip)]
+    allowed: bool,
 }
 
 /// What a Transpose costs, and what it may be.
@@ -116,6 +122,9 @@ struct Version {
     #[serde(default)]
     nhwc_since: BTreeMap<String, i64>,
     innermost: Vec<String>,
+    /// Ops of domain [`MICROSOFT`] that files may have where the user allows that domain. Other providers need not have them.
+    #[serde(default)]
+    contributed: Vec<String>,
     /// Whether a Resize of rank 4 that interpolates does so along the two innermost axes, whatever axes it scales.
     #[serde(default)]
     interpolates_innermost: bool,
@@ -158,6 +167,26 @@ impl Provider {
             return Err("its [[versions]] need `since` in rising order, such as \"1.30\"".to_owned());
         }
         Ok(provider)
+    }
+
+    /// The provider for files that may also have ops of this domain, which only it runs.
+    ///
+    /// # Errors
+    /// Why not: only [`MICROSOFT`] can be allowed, and only where the provider has such ops.
+    pub fn allowing(mut self, domain: &str) -> Result<Provider, String> {
+        if domain != MICROSOFT {
+            return Err(format!("`{domain}` is not {MICROSOFT}, the only domain that can be allowed"));
+        }
+        if self.newest().is_none_or(|version| version.contributed.is_empty()) {
+            return Err(format!("there is no op of {MICROSOFT} that files for provider `{}` can have", self.name));
+        }
+        self.allowed = true;
+        Ok(self)
+    }
+
+    /// Whether files may have this op of domain [`MICROSOFT`].
+    pub(super) fn contributes(&self, op: &str) -> bool {
+        self.allowed && self.newest().is_some_and(|version| version.contributed.iter().any(|known| known == op))
     }
 
     /// The newest version that there is data of.
@@ -252,6 +281,21 @@ mod tests {
             let error = of(name).map(|_| ()).unwrap_err().to_string();
             assert!(error.contains(told), "{name}: {error}");
         }
+    }
+
+    #[test]
+    fn a_domain_is_allowed_where_the_provider_has_ops_of_it() {
+        for name in PROVIDERS {
+            let allowed = Provider::of(name).unwrap().allowing(MICROSOFT);
+            assert_eq!(allowed.is_ok(), name.starts_with("cuda"), "{name}");
+            assert!(!Provider::of(name).unwrap().contributes("GroupNorm"), "{name} writes none by default");
+        }
+        let cuda = || Provider::of("cuda").unwrap();
+        assert!(cuda().allowing(MICROSOFT).unwrap().contributes("GroupNorm"));
+        assert!(!cuda().allowing(MICROSOFT).unwrap().contributes("Attention"));
+        assert!(
+            cuda().allowing("com.example").is_err_and(|why| why.contains("com.example") && why.contains(MICROSOFT))
+        );
     }
 
     #[test]

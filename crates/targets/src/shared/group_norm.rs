@@ -22,6 +22,11 @@ pub(crate) fn raise_exported(graph: &Graph, piece: &Recognized) -> Option<Raise>
     raise_of(graph, piece, 1, &[DType::F32, DType::F16, DType::BF16]).filter(|_| piece.nodes.len() > 1)
 }
 
+/// A normalization of these types as one op, also one that is a single node of the file.
+pub(crate) fn raise_any(graph: &Graph, piece: &Recognized, dtypes: &[DType]) -> Option<Raise> {
+    raise_of(graph, piece, 1, dtypes)
+}
+
 /// A normalization of float32 as one op, if its channels fill blocks of this many.
 pub(crate) fn raise(graph: &Graph, piece: &Recognized, block: u64) -> Option<Raise> {
     raise_of(graph, piece, block, &[DType::F32])

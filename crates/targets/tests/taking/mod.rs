@@ -182,16 +182,21 @@ pub(crate) fn family(target: &dyn Target) -> &'static str {
     }
 }
 
-/// The built-in targets, and `ort-nhwc` for a provider with other forms.
+/// The built-in targets, and `ort-nhwc` for a provider with other forms, without and with ops that only it has.
 pub(crate) fn targets() -> Vec<Box<dyn Target>> {
-    BUILTIN.iter().copied().chain(["ort-nhwc/cuda"]).map(target).collect()
+    BUILTIN.iter().copied().chain(["ort-nhwc/cuda", "ort-nhwc/cuda+com.microsoft"]).map(target).collect()
 }
 
-/// A target by its name; `ort-cpu/16` has that block, `ort-nhwc/cuda` is for that provider.
+/// A target by its name; `ort-cpu/16` has that block, `ort-nhwc/cuda` is for that provider, and
+/// `ort-nhwc/cuda+com.microsoft` for those who allow that domain.
 pub(crate) fn target(name: &str) -> Box<dyn Target> {
     match name.split_once('/') {
         Some(("ort-cpu", block)) => Box::new(OrtCpu::new(Block::of(block.parse().unwrap()).unwrap()).unwrap()),
-        Some((_, provider)) => Box::new(OrtNhwc::of(Provider::of(provider).unwrap())),
+        Some((_, provider)) => {
+            let (name, allowed) = provider.split_once('+').map_or((provider, None), |(name, of)| (name, Some(of)));
+            let provider = Provider::of(name).unwrap();
+            Box::new(OrtNhwc::of(allowed.map_or(provider.clone(), |of| provider.allowing(of).unwrap())))
+        }
         None => builtin(name).unwrap(),
     }
 }
@@ -363,6 +368,10 @@ impl Target for Taking<'_> {
 
     fn metadata(&self) -> Vec<(String, String)> {
         self.target.metadata()
+    }
+
+    fn only_on(&self, op: &OpName) -> Option<&str> {
+        self.target.only_on(op)
     }
 
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
