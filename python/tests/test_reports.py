@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -33,6 +34,14 @@ def test_the_json_is_that_of_the_command_line():
     assert json.loads(explained.json) == json.loads(command("explain", "tf_unet.onnx", "--json"))
     [audited] = json.loads(command("audit", "tf_unet.onnx", "--json"))
     assert json.loads(relayout.audit("tf_unet.onnx").json) == audited["audit"]
+
+
+def test_what_a_device_runs_is_said_of_results_for_a_provider():
+    turned = str(pathlib.Path(__file__).parents[2] / "testdata/cases/axes/scatter_elements.onnx")
+    report = relayout.optimize(turned, provider="cuda").report
+    nothing = relayout.OnDevice(transposes=0, elements=0, refused=0)
+    assert report.device == relayout.Device(relayout.OnDevice(2, 240, 0), nothing, "prefer_nhwc=1")
+    assert relayout.optimize("tf_unet.onnx").report.device is None
 
 
 def check(data, value):

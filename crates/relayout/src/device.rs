@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::{graph_of_model, graph_of_result, on_device, optimize};
 use crate::options::Options;
+pub use crate::report::OnDevice;
 use crate::sizes::Sized;
 use relayout_ir::graph::Graph;
 use relayout_target_api::{DeviceMoves, Target as _};
@@ -31,24 +32,6 @@ pub struct DeviceAudit {
     /// What the provider needs and the model lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-}
-
-/// Transposes on a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct OnDevice {
-    /// How many there are.
-    pub transposes: usize,
-    /// Elements that they write in each run.
-    pub elements: u64,
-    /// How many of them have more axes than the device takes, or longer ones.
-    pub refused: usize,
-}
-
-impl From<DeviceMoves> for OnDevice {
-    fn from(DeviceMoves { transposes, elements, refused }: DeviceMoves) -> OnDevice {
-        OnDevice { transposes, elements, refused }
-    }
 }
 
 /// Predicts what an execution provider's device runs of a model's moves, and of those of the optimized model.

@@ -7,7 +7,6 @@ mod result;
 mod rounds;
 mod write;
 
-use crate::annotations::left_out;
 use crate::error::Error;
 use crate::give_back::{all_given_back, is_fault};
 use crate::io::{IoRecord, Wishes, declare, records_of};
@@ -19,15 +18,14 @@ use crate::sizes::{Sized, check_names};
 use crate::source::{Source, contradicted, refuse_impossible};
 use crate::target_metadata::{is_settled, metadata, only_on};
 use checked::{Asked, checked};
-use gains::gains_nothing;
+use gains::Gain;
 use relayout_ir::graph::Graph;
 use relayout_ir::model::Model as IrModel;
-use relayout_onnx::export::{ExportOptions, Exported};
+use relayout_onnx::export::ExportOptions;
 use relayout_passes::decide::MovedEnd;
 use relayout_passes::pipeline::{PipelineOptions, run};
-use relayout_passes::report::GraphRecord;
 use relayout_target_api::Target;
-use report::{file_size, filled, lost_fields, report_of};
+use report::{filled, report_of, tell_of_result};
 use result::{Shown, settled};
 use rounds::{Made, Rounds, follow};
 use std::collections::BTreeSet;
@@ -121,16 +119,14 @@ fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSe
         let kept = unchanged(model, target, format!("it contradicts itself, which shows where a move is gone: {why}"));
         return Ok(Optimized { shown, ..kept });
     }
-    if let Some(kept) = kept_as_it_is(model, target, options, result.as_ref())? {
+    let gain = Gain::of(model, result.as_ref(), target, &options.dims)?;
+    if wishes.is_empty() && gain.as_ref().is_some_and(Gain::is_nothing) {
+        let kept = unchanged(model, target, "the runtime leaves no more Transposes of it on the device");
         return Ok(Optimized { shown, ..kept });
     }
+    report.device = gain.map(|gain| gain.record(&metadata));
     report.remarks.extend(result.as_mut().and_then(|result| only_on(&mut result.proto, target)));
-    report.changed = result.is_some();
-    report.file = result.as_ref().and_then(|result| file_size(model, result, filled));
-    report.after = traffic(&last, GraphRecord::after);
-    report.graphs = last.graphs;
-    report.notes.extend(lost_fields(model, report.changed));
-    report.notes.extend(result.iter().flat_map(|result| left_out(&model.file.proto, &result.proto)));
+    tell_of_result(&mut report, model, result.as_ref(), last, filled);
     let can = target.capabilities();
     let input = Arc::clone(&model.file);
     let (calls_functions, bundles, staged) = (can.calls_functions, can.bundles, Mutex::default());
@@ -154,20 +150,6 @@ fn first_ends(pipeline: &PipelineOptions, moved: Vec<MovedEnd>) -> Vec<MovedEnd>
         moved.map(move |(name, layout)| MovedEnd { name: name.clone(), output, layout: layout.clone(), chosen: false })
     };
     named(false).chain(named(true)).chain(moved.into_iter().filter(|end| end.chosen)).collect()
-}
-
-/// A model that is left as it is, because its runtime makes as much of it by itself.
-fn kept_as_it_is(
-    model: &Model,
-    target: &dyn Target,
-    options: &Options,
-    result: Option<&Exported>,
-) -> Result<Option<Optimized>, Error> {
-    let Some(result) = result.filter(|_| options.wishes().is_empty()) else { return Ok(None) };
-    if !gains_nothing(model, &result.proto, &result.payloads, target, &options.dims)? {
-        return Ok(None);
-    }
-    Ok(Some(unchanged(model, target, "the runtime leaves no more Transposes of it on the device")))
 }
 
 /// Optimizes a graph that does not come from a file. The result has layouts and Relayouts; values keep their logical shapes.

@@ -7,8 +7,8 @@ use crate::io::IoRecord;
 use crate::machine::Fitting;
 use crate::passes::rules;
 use crate::sizes::{SizeRecord, SizeSource};
-use crate::units::{bytes, signed_bytes, signed_time, time};
-use relayout_target_api::{Counted, Rule};
+use crate::units::{bytes, elements, signed_bytes, signed_time, time};
+use relayout_target_api::{Counted, DeviceMoves, Rule};
 use relayout_targets::builtin;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -59,6 +59,9 @@ pub struct Report {
     pub before: Traffic,
     /// Moves that are left.
     pub after: Traffic,
+    /// What the device runs of the model's Transposes and of the result's, if the target is for an execution provider and the model changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceRecord>,
     /// Constants stored otherwise than before.
     pub folded: usize,
     /// How the decision was found, in the first round.
@@ -75,6 +78,50 @@ pub struct Report {
     /// The rules of the target.
     #[serde(skip)]
     pub(crate) rules: Rules,
+}
+
+/// What the device of an execution provider runs of a model and of its result, as it is predicted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DeviceRecord {
+    /// Of the model.
+    pub before: OnDevice,
+    /// Of the result.
+    pub after: OnDevice,
+    /// The option of ONNX Runtime's sessions that the result is for, where one decides how the provider runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+impl DeviceRecord {
+    /// In a part of a sentence.
+    fn told(&self) -> String {
+        let DeviceRecord { before, after, session } = self;
+        let session = session.as_ref().map_or(String::new(), |option| format!(", in sessions with {option}"));
+        let (from, to) = (elements(before.elements), elements(after.elements));
+        format!(
+            "on the device{session}: Transposes {} -> {}, {from} -> {to} (predicted)",
+            before.transposes, after.transposes
+        )
+    }
+}
+
+/// Transposes on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OnDevice {
+    /// How many there are.
+    pub transposes: usize,
+    /// Elements that they write in each run.
+    pub elements: u64,
+    /// How many of them have more axes than the device takes, or longer ones.
+    pub refused: usize,
+}
+
+impl From<DeviceMoves> for OnDevice {
+    fn from(DeviceMoves { transposes, elements, refused }: DeviceMoves) -> OnDevice {
+        OnDevice { transposes, elements, refused }
+    }
 }
 
 /// Bytes of a model and of its result, data beside them included.
@@ -190,6 +237,9 @@ impl Report {
         let assumed = self.assumed();
         if !assumed.is_empty() {
             let _ = write!(line, "; sizes assumed: {assumed}");
+        }
+        if let Some(device) = &self.device {
+            let _ = write!(line, "; {}", device.told());
         }
         for remark in &self.remarks {
             let _ = write!(line, "; {remark}");

@@ -170,6 +170,30 @@ class FileSize:
 
 
 @dataclass(frozen=True)
+class OnDevice:
+    """Transposes on a device."""
+
+    transposes: int
+    """How many there are."""
+    elements: int
+    """Elements that they write in each run."""
+    refused: int
+    """How many of them have more axes than the device takes, or longer ones."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """What the device of an execution provider runs of a model and of its result, as it is predicted."""
+
+    before: OnDevice
+    """Of the model."""
+    after: OnDevice
+    """Of the result."""
+    session: str | None = None
+    """The option of ONNX Runtime's sessions that the result is for, where one decides how the provider runs."""
+
+
+@dataclass(frozen=True)
 class Proof:
     """What the checker said of a result. It shares no code with the optimizer."""
 
@@ -247,6 +271,8 @@ class Report:
     """Whether the result is proved to compute what the model computes; ``None`` if nothing changed, or nobody looked."""
     for_this_machine: Fitting | None = None
     """What was chosen for this machine and why, if that was asked for."""
+    device: Device | None = None
+    """What the device runs, if the target is for an execution provider and the model changed."""
 
     @property
     def moves(self) -> list[Move]:

@@ -239,6 +239,28 @@ fn audit_says_what_a_provider_leaves_on_its_device() {
 }
 
 #[test]
+fn a_result_for_a_provider_says_what_its_device_runs_and_in_which_sessions() {
+    let dir = folder(&[]);
+    let out = dir.path().join("out.onnx");
+    let moved =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cases/axes/scatter_elements.onnx");
+    let args = ["optimize", str(&moved), "-o", str(&out), "--provider"];
+    for (provider, session) in [("cuda", Some("prefer_nhwc=1")), ("qnn", None)] {
+        let text = relayout(args.iter().chain(&[provider]));
+        let said = session.map_or(String::new(), |option| format!(", in sessions with {option}"));
+        let said = format!("on the device{said}: Transposes 2 -> 0, 240 elements -> 0 elements (predicted)");
+        assert!(text.fine().contains(&said), "{text:?}");
+        let told = json(relayout(args.iter().chain(&[provider, "--json"])).fine());
+        let device = &told["models"][0]["report"]["device"];
+        assert_eq!(device["before"]["transposes"], 2, "{told}");
+        assert_eq!(device["after"]["elements"], 0, "{told}");
+        assert_eq!(device.get("session").and_then(|option| option.as_str()), session, "{told}");
+    }
+    let plain = relayout(["optimize", str(&model("relu")), "-o", str(&out), "--json"]);
+    assert!(json(plain.fine())["models"][0]["report"].get("device").is_none());
+}
+
+#[test]
 fn what_gains_nothing_on_the_device_comes_out_as_it_was() {
     let dir = folder(&[]);
     let out = dir.path().join("out.onnx");

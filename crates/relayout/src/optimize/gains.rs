@@ -2,9 +2,12 @@
 
 use crate::error::Error;
 use crate::model::Model;
+use crate::report::DeviceRecord;
 use crate::source::Source;
+use crate::target_metadata::SESSION_KEY;
 use relayout_ir::graph::Graph;
 use relayout_ir::op::infer::infer_graph;
+use relayout_onnx::export::Exported;
 use relayout_onnx::import::import_again;
 use relayout_onnx::proto::ModelProto;
 use relayout_onnx::write::Payloads;
@@ -13,18 +16,37 @@ use relayout_target_api::{Cost, DeviceMoves, Target};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Whether a result gains nothing on the target's device: its moves cost as much, or there are more of them, however small. Without a
-/// device nothing is said.
-pub(super) fn gains_nothing(
-    model: &Model,
-    proto: &ModelProto,
-    payloads: &Payloads,
-    target: &dyn Target,
-    dims: &BTreeMap<String, Size>,
-) -> Result<bool, Error> {
-    let Some((moves, cost)) = on_device(&graph_of_model(model)?, target, dims) else { return Ok(false) };
-    let after = on_device(&graph_of_result(model, proto, payloads)?, target, dims);
-    Ok(after.is_some_and(|(left, now)| now >= cost || left.transposes > moves.transposes))
+/// What the target's device runs of a model and of its result.
+pub(super) struct Gain {
+    before: (DeviceMoves, Cost),
+    after: (DeviceMoves, Cost),
+}
+
+impl Gain {
+    /// `None` without a result, and for targets without a device.
+    pub(super) fn of(
+        model: &Model,
+        result: Option<&Exported>,
+        target: &dyn Target,
+        dims: &BTreeMap<String, Size>,
+    ) -> Result<Option<Gain>, Error> {
+        let Some(Exported { proto, payloads, .. }) = result else { return Ok(None) };
+        let Some(before) = on_device(&graph_of_model(model)?, target, dims) else { return Ok(None) };
+        let after = on_device(&graph_of_result(model, proto, payloads)?, target, dims);
+        Ok(after.map(|after| Gain { before, after }))
+    }
+
+    /// Whether the result's moves cost as much, or there are more of them, however small.
+    pub(super) fn is_nothing(&self) -> bool {
+        let [(moves, cost), (left, now)] = [self.before, self.after];
+        now >= cost || left.transposes > moves.transposes
+    }
+
+    /// For the report, with the option of sessions that the target's metadata names.
+    pub(super) fn record(&self, metadata: &[(String, String)]) -> DeviceRecord {
+        let session = metadata.iter().find(|(key, _)| key == SESSION_KEY).map(|(_, option)| option.clone());
+        DeviceRecord { before: self.before.0.into(), after: self.after.0.into(), session }
+    }
 }
 
 /// What the target's device runs of the moves of a graph, and what that costs; `None` for targets without a device.

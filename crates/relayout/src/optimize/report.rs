@@ -1,5 +1,6 @@
 //! The report of a run, made of what its passes recorded.
 
+use crate::annotations::left_out;
 use crate::error::Error;
 use crate::model::Model;
 use crate::options::Options;
@@ -50,6 +51,7 @@ fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {
         file: None,
         before: traffic(outcome, |g| g.before),
         after: Traffic::default(),
+        device: None,
         folded: folded(outcome),
         solve: outcome.solve.clone(),
         rewrites: {
@@ -61,6 +63,22 @@ fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {
         remarks: Vec::new(),
         notes: outcome.notes.clone(),
     }
+}
+
+/// Puts into the report what a result comes to.
+pub(super) fn tell_of_result(
+    report: &mut Report,
+    model: &Model,
+    result: Option<&Exported>,
+    last: Outcome,
+    filled: u64,
+) {
+    report.changed = result.is_some();
+    report.file = result.and_then(|result| file_size(model, result, filled));
+    report.after = traffic(&last, GraphRecord::after);
+    report.graphs = last.graphs;
+    report.notes.extend(lost_fields(model, report.changed));
+    report.notes.extend(result.iter().flat_map(|result| left_out(&model.file.proto, &result.proto)));
 }
 
 pub(super) fn lost_fields(model: &Model, changed: bool) -> Option<String> {
@@ -86,7 +104,7 @@ pub(super) fn count_rewrites(sum: &mut BTreeMap<String, usize>, outcome: &Outcom
 }
 
 /// How large the files are; `None` where data of the model is wrong, which is said when it is written.
-pub(super) fn file_size(model: &Model, result: &Exported, filled: u64) -> Option<FileSize> {
+fn file_size(model: &Model, result: &Exported, filled: u64) -> Option<FileSize> {
     let options = WriteOptions::for_input(&model.file);
     let before = bytes_in_all(&model.file.proto, &options).ok()?;
     let after = bytes_in_all(&result.proto, &options.payloads(&result.payloads)).ok()?;
