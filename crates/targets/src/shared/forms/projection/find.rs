@@ -105,7 +105,9 @@ fn find(graph: &Graph, last: NodeId, y: ValueId, ends: NodeId) -> Option<Project
     let from = graph.value(x).ty.shape()?;
     let alike = Dim::product(&shape[..rows])? == Dim::product(from.split_last()?.1)?;
     let flat = alike && is_flat(from, shape, rows, columns / width);
-    (alike && inputs > 0 && shape.iter().all(some)).then_some(ProjectionParts {
+    // Where only the weights say how many columns are read, views of both could not be shown to have as many elements.
+    let read = inputs > 0 && from.last()?.as_const() == Some(inputs);
+    (alike && read && shape.iter().all(some)).then_some(ProjectionParts {
         last,
         views: Vec::new(),
         ends,
