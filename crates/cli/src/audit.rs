@@ -8,7 +8,8 @@ use crate::progress::Progress;
 use crate::terminal::{json, say, say_json};
 use crate::written::check_written;
 use relayout::certificate::CertificateFile;
-use relayout::{Audit, Model};
+use relayout::targets::Provider;
+use relayout::{Audit, Model, Request};
 use std::path::Path;
 
 /// `relayout audit`
@@ -18,10 +19,10 @@ pub(crate) fn audit(a: &args::Audit) -> Result<(), Failure> {
     }
     let paths: Vec<&Path> = std::iter::once(a.model.as_path()).chain(a.other.as_deref()).collect();
     check_written(&[("--html", a.html.as_deref())], &paths)?;
-    if a.decide.provider.is_some() {
-        return on_device(a);
-    }
     let request = a.decide.request();
+    if let Some(provider) = &request.provider_data()? {
+        return on_device(a, &request, provider);
+    }
     let target = target(&request)?;
     let options = request.options();
     let mut audited: Vec<(&Path, Model, Audit)> = Vec::new();
@@ -74,13 +75,11 @@ fn check(audited: &[(&Path, Model, Audit)], limit: f64, target: &str) -> Result<
 }
 
 /// `relayout audit --provider`
-fn on_device(a: &args::Audit) -> Result<(), Failure> {
+fn on_device(a: &args::Audit, request: &Request, provider: &Provider) -> Result<(), Failure> {
     if a.other.is_some() || a.fail_above.is_some() || a.html.is_some() {
         return Err(Failure::usage("with --provider, audit takes one model, no --fail-above and no --html"));
     }
-    let request = a.decide.request();
-    target(&request)?;
-    let Some(provider) = &request.provider_data()? else { return Err(Failure::usage("--provider names no provider")) };
+    target(request)?;
     let model = open(&a.model)?;
     let progress = Progress::start(format!("looking at {}", a.model.display()));
     let audit = relayout::device::audit_device(&model, provider, &request.options()).map_err(of_library)?;

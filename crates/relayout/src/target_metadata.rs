@@ -10,8 +10,6 @@ use relayout_targets::builtin;
 
 /// Key of the metadata that names the target of a file.
 pub(crate) const TARGET_KEY: &str = "relayout.target";
-/// Key of the metadata that names the option that sessions need which run the file.
-pub(crate) const SESSION_KEY: &str = "relayout.session";
 /// Key of the metadata that names the execution provider of ONNX Runtime which alone runs the file.
 const RUNS_ON_KEY: &str = "relayout.runs_on";
 /// Key of the metadata that names the version of this program.

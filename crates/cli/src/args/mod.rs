@@ -209,7 +209,7 @@ pub(crate) struct Decide {
 
     /// For --provider cuda: ops of ONNX Runtime's own that the result may have. It then runs on that provider only, since no other has
     /// them: normalizations over groups as one op
-    #[arg(long, value_name = "DOMAIN", value_parser = PossibleValuesParser::new([relayout::targets::MICROSOFT]), conflicts_with = "target_file")]
+    #[arg(long, value_name = "DOMAIN", value_parser = PossibleValuesParser::new([relayout::ir::op::MICROSOFT]), conflicts_with = "target_file")]
     pub(crate) allow: Option<String>,
 
     /// What was chosen for this machine.

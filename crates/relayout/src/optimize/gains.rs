@@ -4,7 +4,6 @@ use crate::error::Error;
 use crate::model::Model;
 use crate::report::DeviceRecord;
 use crate::source::Source;
-use crate::target_metadata::SESSION_KEY;
 use relayout_ir::graph::Graph;
 use relayout_ir::op::infer::infer_graph;
 use relayout_onnx::export::Exported;
@@ -13,6 +12,7 @@ use relayout_onnx::proto::ModelProto;
 use relayout_onnx::write::Payloads;
 use relayout_target_api::hints::{Hints, Size};
 use relayout_target_api::{Cost, DeviceMoves, Target};
+use relayout_targets::SESSION_KEY;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -2,9 +2,10 @@
 
 use super::{Request, RequestError};
 use crate::machine::MOST_THREADS;
+use relayout_ir::op::MICROSOFT;
 use relayout_target_api::Numerics;
 use relayout_target_api::hints::Size;
-use relayout_targets::{Block, MICROSOFT, Provider, TargetError};
+use relayout_targets::{Block, Provider, TargetError};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;

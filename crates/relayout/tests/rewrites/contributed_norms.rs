@@ -4,8 +4,9 @@
 use crate::fold_nets::{F16, F32, Net, runtime};
 use prost::Message;
 use relayout::device::audit_device;
+use relayout::ir::op::MICROSOFT;
 use relayout::proof::Unproved;
-use relayout::targets::{MICROSOFT, OrtNhwc, Provider};
+use relayout::targets::{OrtNhwc, Provider};
 use relayout::{Model, Numerics, Optimized, Options, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
 use relayout_verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};

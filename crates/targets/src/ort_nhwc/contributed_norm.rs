@@ -10,7 +10,6 @@
 //! What stands behind the op is taken in later ([`join_norms`](super::join_norms)).
 
 use super::Rates;
-use super::providers::MICROSOFT;
 use super::wrapped::channels_last;
 use crate::shared::group_norm::raise_any;
 use relayout_eval::floats;
@@ -20,6 +19,7 @@ use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_ir::op::MICROSOFT;
 use relayout_ir::raised::GroupNorm;
 use relayout_target_api::{
     Cost, Fragment, Made, NodeQuery, Offer, Operand, Piece, Raise, Recognized, Refused, TargetForm,

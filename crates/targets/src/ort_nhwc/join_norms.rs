@@ -8,7 +8,6 @@
 //! The op has one scale and one shift. So one that it has already stays, and what would have to be multiplied with it is a node behind it.
 
 use super::contributed_norm::OP;
-use super::providers::MICROSOFT;
 use super::wrapped::channels_last;
 use relayout_eval::floats;
 use relayout_ir::attr::Attr;
@@ -16,6 +15,7 @@ use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
+use relayout_ir::op::MICROSOFT;
 use relayout_ir::patch::{NewOperand, Patch, remove_dead, replace_value};
 use relayout_target_api::{Context, Declared, Fact, Pass, PassError, Slot};
 

@@ -26,11 +26,12 @@ mod wrapped;
 use crate::shared::data::{interpolates_elsewhere, whole_axis_is_outer};
 use crate::shared::forms::packed::PackedHeads;
 pub use predict::predict;
+pub use providers::Provider;
 use providers::Unknown;
-pub use providers::{MICROSOFT, Provider};
 use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Graph, OpName, ValueId};
 use relayout_ir::layout::Layout;
+use relayout_ir::op::MICROSOFT;
 use relayout_target_api::{
     Capabilities, Cost, DeviceMoves, MoveKind, MoveQuery, NodeQuery, OpQuery, Pass, Sizes, Target, TargetForm,
 };
@@ -82,6 +83,9 @@ impl Rates {
         Cost::new(self.provider.transpose_ns(shape.iter().fold(1, |a: u64, &b| a.saturating_mul(b))))
     }
 }
+
+/// Key of the metadata of files that names the option which sessions that run them need.
+pub const SESSION_KEY: &str = "relayout.session";
 
 impl OrtNhwc {
     /// The target for an execution provider.
@@ -209,7 +213,7 @@ impl Target for OrtNhwc {
 
     fn metadata(&self) -> Vec<(String, String)> {
         let provider = &self.rates.provider;
-        let session = provider.session.iter().map(|option| ("relayout.session".to_owned(), option.clone()));
+        let session = provider.session.iter().map(|option| (SESSION_KEY.to_owned(), option.clone()));
         std::iter::once(("relayout.provider".to_owned(), provider.name.clone())).chain(session).collect()
     }
 

@@ -4,15 +4,13 @@
 //! says so.
 
 use crate::TargetError;
+use relayout_ir::op::MICROSOFT;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// The execution providers that there is data of, each as the newest version of ONNX Runtime serves it. Where older ones differ the version
 /// stands behind an `@`.
 pub const PROVIDERS: &[&str] = &["qnn", "webgpu", "webgpu@1.27", "xnnpack", "cuda", "cuda@1.21"];
-
-/// The domain of ONNX Runtime's own ops that a caller can allow.
-pub const MICROSOFT: &str = "com.microsoft";
 
 /// The data of a provider.
 fn text_of(name: &str) -> Option<&'static str> {
