@@ -23,18 +23,28 @@ const POOL: usize = 1 << 24;
 const DRAWN: usize = 65_521;
 
 /// Positive numbers between 1/16 and 17/16, so that logarithms, roots and quotients are finite; and the same with signs.
-fn pool(signed: bool) -> &'static Bytes {
-    static POOLS: [OnceLock<Bytes>; 2] = [OnceLock::new(), OnceLock::new()];
-    let [positive, both] = &POOLS;
+fn drawn(signed: bool) -> &'static [f32] {
+    static ALL: [OnceLock<Vec<f32>>; 2] = [OnceLock::new(), OnceLock::new()];
+    let [positive, both] = &ALL;
     let make = move || {
         let mut state: u32 = 12345;
         let number = |_| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let magnitude = (state >> 9) as f32 / (1 << 23) as f32 + 0.0625;
-            (if signed && state & 0x80 != 0 { -magnitude } else { magnitude }).to_le_bytes()
+            if signed && state & 0x80 != 0 { -magnitude } else { magnitude }
         };
+        (0..DRAWN).map(number).collect()
+    };
+    if signed { both.get_or_init(make) } else { positive.get_or_init(make) }
+}
+
+/// The same as bytes, again and again.
+fn pool(signed: bool) -> &'static Bytes {
+    static POOLS: [OnceLock<Bytes>; 2] = [OnceLock::new(), OnceLock::new()];
+    let [positive, both] = &POOLS;
+    let make = move || {
         let mut bytes: Vec<u8> = Vec::with_capacity(4 * POOL);
-        bytes.extend((0..DRAWN).flat_map(number));
+        bytes.extend(drawn(signed).iter().flat_map(|number| number.to_le_bytes()));
         while bytes.len() < 4 * POOL {
             bytes.extend_from_within(..bytes.len().min(4 * POOL - bytes.len()));
         }
@@ -180,8 +190,8 @@ impl Sketch {
             let count: u64 = dims.iter().product();
             let count = usize::try_from(count).ok().filter(|&count| count <= POOL);
             let Some(count) = count else { return Err(CalibrateError::TooLarge { dims: dims.to_vec() }) };
-            let bytes = pool(true).chunks_exact(4).take(count);
-            let numbers = bytes.filter_map(|b| b.try_into().ok().map(f32::from_le_bytes)).collect();
+            let mut numbers = drawn(true).repeat(count.div_ceil(DRAWN));
+            numbers.truncate(count);
             let shape: Vec<i64> = dims.iter().map(|&d| d as i64).collect();
             self.feeds.push(Tensor::new(name, shape, Data::F32(numbers))?);
             self.graph.input.push(port(name, dims));

@@ -83,30 +83,11 @@ const STEPS: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
-/// What other crates of the workspace ask of the crates that the library is built on, by features. The new crate asks for it too, so that
-/// nothing is built twice. Where this lacks something the test is slower, and no less true.
-const SHARED: &str = r#"
-[target.'cfg(all())'.dependencies]
-memchr = "2"
-rustix = { version = "1", features = ["termios"] }
-serde = { version = "1", features = ["alloc"] }
-serde_json = { version = "1", features = ["alloc"] }
+/// The program of the new crate, which our workspace builds as an example.
+const MAIN: &str = include_str!("../../examples/tour.rs");
 
-[build-dependencies]
-syn = { version = "3", features = ["extra-traits", "full", "visit-mut"] }
-"#;
-
-const MAIN: &str = r#"use relayout::{Model, Options, optimize, target};
-
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let model = Model::open("../unet.onnx")?;
-    let target = target("onnx")?;
-    let optimized = optimize(&model, target.as_ref(), &Options::default())?;
-    println!("{}", optimized.report().summary());
-    optimized.write("unet.onnx")?;
-    Ok(())
-}
-"#;
+/// With it the new crate is built, which takes as long as all of our library; without it its program is the example.
+const BUILT: &str = "RELAYOUT_NEW_CRATE";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository is there")
@@ -125,33 +106,28 @@ fn place() -> PathBuf {
     dir
 }
 
-/// How crates of others are built for tests: the tables of our manifest that say so. Those of ours are built anew, whatever is asked for,
-/// since cargo knows a crate by where it lies in its workspace; without optimization that takes half the time.
-fn profile() -> String {
-    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    let mut others = false;
-    let mut line_of = |line: &str| {
-        let starts = line.starts_with('[');
-        others = if starts { line.starts_with("[profile.dev") && !line.contains(".relayout") } else { others };
-        others.then(|| format!("{line}\n"))
-    };
-    manifest.lines().filter_map(&mut line_of).collect()
-}
-
-/// A crate that depends on the library. It is a workspace of its own, though it lies below ours, and has the versions of ours. What
-/// it shares with ours is not built twice.
+/// A crate that depends on the library. It is a workspace of its own, though it lies below ours, and has the versions of ours.
 fn new_crate(dir: &Path) {
     let dir = dir.join("new-crate");
     fs::create_dir_all(dir.join("src")).unwrap();
     let library = root().join("crates/relayout");
     let manifest = format!(
-        "[package]\nname = \"new-crate\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n\n{}{SHARED}\n[dependencies]\nrelayout = {{ path = \"{}\" }}\n",
-        profile(),
+        "[package]\nname = \"new-crate\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]\nrelayout = {{ path = \"{}\" }}\n",
         library.display()
     );
     fs::write(dir.join("Cargo.toml"), manifest).unwrap();
     fs::write(dir.join("src/main.rs"), MAIN).unwrap();
     fs::copy(root().join("Cargo.lock"), dir.join("Cargo.lock")).unwrap();
+}
+
+/// What is run where the transcript has a line.
+fn instead(line: &str) -> String {
+    if std::env::var_os(BUILT).is_some() {
+        return line.to_owned();
+    }
+    let program = Path::new(env!("CARGO_BIN_EXE_relayout")).with_file_name("examples").join("tour");
+    assert!(program.is_file(), "`cargo build -p relayout-cli --example tour` builds it");
+    line.replace("cargo run --offline --quiet", &program.display().to_string())
 }
 
 /// bash, with the program on the search path, wide enough a page, and nothing of the user's own.
@@ -162,8 +138,6 @@ fn bash(dir: &Path) -> Command {
     let mut bash = Command::new("bash");
     bash.args(["--norc", "--noprofile"]).current_dir(dir).env("PATH", path).env("LC_ALL", "C.UTF-8");
     bash.env("MANWIDTH", "100").env("MANPAGER", "cat").env("NO_COLOR", "1").env_remove("MANROFFOPT");
-    // The library is built into the same folder as ours.
-    bash.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap());
     for (name, value) in command().get_envs() {
         if let Some(value) = value {
             bash.env(name, value);
@@ -175,7 +149,7 @@ fn bash(dir: &Path) -> Command {
 /// What a line prints, stdout and stderr as a terminal mixes them.
 fn ran(dir: &Path, line: &str) -> String {
     let output =
-        bash(dir).args(["-c", &format!("exec 2>&1; {line}")]).stdin(Stdio::null()).output().expect("bash is there");
+        bash(dir).args(["-c", &format!("exec 2>&1; {}", instead(line))]).stdin(Stdio::null()).output().expect("bash is there");
     String::from_utf8(output.stdout).expect("text")
 }
 
