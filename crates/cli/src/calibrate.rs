@@ -11,7 +11,7 @@ use crate::terminal::{json, say, say_json};
 use relayout::fsio::{self, Output, destination};
 use relayout::request::measured;
 use relayout::targets::measured::MeasuredCosts;
-use relayout::targets::threads_asked;
+use relayout::targets::{Block, threads_asked};
 use relayout_calibrate::{CalibrateOptions, calibrate as measure, check as hold, processor};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -73,11 +73,11 @@ fn put(output: &Path, text: &str) -> Result<(), Failure> {
     Output::new(output, text.into()).and_then(Output::commit).map_err(Failure::model)
 }
 
-/// The table in a file, or the built-in one for so many threads.
+/// The table in a file, or the built-in one of this machine's block for so many threads.
 fn table(path: Option<&Path>, threads: usize) -> Result<MeasuredCosts, Failure> {
     match path {
         Some(path) => Ok(measured(path)?),
-        None => MeasuredCosts::builtin(threads as u64).map_err(Failure::model),
+        None => MeasuredCosts::builtin(Block::of_host().channels(), threads as u64).map_err(Failure::model),
     }
 }
 

@@ -328,7 +328,7 @@ fn costs_that_were_measured_elsewhere_decide_and_are_told() {
     let dir = folder(&[]);
     let (out, report, table) = (dir.path().join("out.onnx"), dir.path().join("r.json"), dir.path().join("mine.toml"));
     let demo = model("x").with_file_name("../demo/tf_unet.onnx");
-    let builtin = relayout::targets::measured::ORT_CPU[0].2;
+    let builtin = relayout::targets::measured::ORT_CPU[0].text;
     let machine = builtin.lines().find(|line| line.starts_with("machine = ")).unwrap();
     fs::write(&table, builtin.replacen(machine, "machine = \"a machine of my own\"", 1)).unwrap();
     let ort = |command: &[&str], more: &[&str]| {
@@ -404,7 +404,7 @@ fn costs_that_are_no_table_or_for_no_such_target_are_refused() {
         assert!(!out.exists());
         line
     };
-    let good = relayout::targets::measured::ORT_CPU[0].2;
+    let good = relayout::targets::measured::ORT_CPU[0].text;
     let line = refused("onnx", good, 2);
     assert!(line.contains("--costs is an option of targets `ort-cpu` and `cuda-tensorcore`, not of `onnx`"), "{line}");
     for (text, says) in [

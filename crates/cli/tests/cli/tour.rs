@@ -148,8 +148,11 @@ fn bash(dir: &Path) -> Command {
 
 /// What a line prints, stdout and stderr as a terminal mixes them.
 fn ran(dir: &Path, line: &str) -> String {
-    let output =
-        bash(dir).args(["-c", &format!("exec 2>&1; {}", instead(line))]).stdin(Stdio::null()).output().expect("bash is there");
+    let output = bash(dir)
+        .args(["-c", &format!("exec 2>&1; {}", instead(line))])
+        .stdin(Stdio::null())
+        .output()
+        .expect("bash is there");
     String::from_utf8(output.stdout).expect("text")
 }
 

@@ -90,6 +90,14 @@ impl Graph {
         self.readers[v.index()].insert(Use { node: n, slot });
     }
 
+    /// Says that the bodies of a node do not read this value any more.
+    pub fn remove_capture(&mut self, n: NodeId, v: ValueId) {
+        self.edit_topology();
+        self.disconnect(n);
+        self.nodes[n].captures.retain(|&captured| captured != v);
+        self.connect(n);
+    }
+
     /// Makes the k-th graph output this value.
     pub(crate) fn redirect_output(&mut self, k: usize, to: ValueId) {
         self.edits += 1;

@@ -6,15 +6,22 @@ use prost::Message;
 use relayout::{Model, Numerics, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
 use relayout_target_api::Target;
-use relayout_targets::measured::{MeasuredCosts, ORT_CPU};
+use relayout_targets::measured::{BuiltinTable, MeasuredCosts, ORT_CPU};
 use relayout_targets::{Block, OrtCpu};
 use relayout_verify::{Inputs, ModelSource, Options, Tolerance, verify};
 use std::collections::BTreeMap;
 
-/// The target with the built-in costs, but for one grid of the table: what that prices is so many times as dear. What a form computes is
-/// put to the test where something else would be cheaper.
+/// The target with the costs of hosts with blocks of 16, whatever the block: both kinds of blocks put the same forms to the test. What the
+/// tables decide is for random networks and for spellings.
+pub(crate) fn target(block: Block) -> OrtCpu {
+    let [BuiltinTable { name, text, .. }, ..] = ORT_CPU;
+    OrtCpu::new(block).expect("a built-in target").with_costs(MeasuredCosts::parse(name, text).expect("a table"))
+}
+
+/// The same but for one grid of the table: what that prices is so many times as dear. What a form computes is put to the test where
+/// something else would be cheaper.
 pub(crate) fn dear(block: Block, grid: &str, times: u64) -> OrtCpu {
-    let (_, name, text) = ORT_CPU[0];
+    let [BuiltinTable { name, text, .. }, ..] = ORT_CPU;
     let head = format!("\n[grid.{grid}]\n");
     let (before, rest) = text.split_once(&head).unwrap_or_else(|| panic!("{name} has no grid {grid}"));
     let (axes, rest) = rest.split_once("ns = [").expect("a grid has times");
@@ -35,7 +42,7 @@ pub(crate) fn made_for(target: &dyn Target, bytes: &[u8], numerics: Numerics) ->
 /// The model for a block, without the guard, which a second look and a second run leave as it is. Where this host has such blocks, its
 /// results are held against those of the input at these sizes of symbolic dims.
 pub(crate) fn optimized(block: Block, bytes: &[u8], dims: &BTreeMap<String, i64>) -> Result<ModelProto, String> {
-    optimized_by(&OrtCpu::new(block).map_err(|e| e.to_string())?, bytes, dims)
+    optimized_by(&target(block), bytes, dims)
 }
 
 /// The same with the costs of a target.
@@ -62,7 +69,7 @@ pub(crate) fn optimized_by(target: &OrtCpu, bytes: &[u8], dims: &BTreeMap<String
 
 /// Why what is made of a model for a block is not proved to compute what the model computes; `None` if it is. Nothing is run.
 pub(crate) fn refusal(block: Block, bytes: &[u8]) -> Option<String> {
-    refusal_by(&OrtCpu::new(block).expect("a built-in target"), bytes)
+    refusal_by(&target(block), bytes)
 }
 
 /// The same with the costs of a target.

@@ -2,11 +2,12 @@
 //! columns, Pad and Slice. Each model is run before and after in ONNX Runtime, as the file stands and with every optimization on load.
 
 use crate::fold_nets::blocks::{blocks, levels};
+use crate::fold_nets::cpu::target;
 use crate::fold_nets::{F32, Net, runtime};
 use prost::Message;
 use relayout::{Model, Numerics, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
-use relayout_targets::{Block, OrtCpu};
+use relayout_targets::Block;
 use relayout_verify::{Inputs, ModelSource, Options, Tolerance, verify};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +19,7 @@ fn optimized(block: Block, bytes: &[u8], numerics: Numerics) -> ModelProto {
 /// The same, run at these sizes of symbolic dims.
 fn optimized_at(block: Block, bytes: &[u8], numerics: Numerics, dims: &BTreeMap<String, i64>) -> ModelProto {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
-    let target = OrtCpu::new(block).expect("a built-in target").unguarded();
+    let target = target(block).unguarded();
     let options = relayout::Options::default().numerics(numerics).strict();
     let made = optimize(&model, &target, &options).expect("it is optimized").to_bytes().expect("it is written");
     for level in levels(block, &made) {

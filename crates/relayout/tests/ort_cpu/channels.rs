@@ -2,12 +2,12 @@
 //! blocks. Each model is run before and after in ONNX Runtime, as the file stands and with every optimization on load.
 
 use crate::fold_nets::blocks::{blocks, levels};
-use crate::fold_nets::cpu::refusal;
+use crate::fold_nets::cpu::{refusal, target};
 use crate::fold_nets::{F32, Net, runtime};
 use prost::Message;
 use relayout::{Model, Numerics, optimize};
 use relayout_onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
-use relayout_targets::{Block, OrtCpu};
+use relayout_targets::Block;
 use relayout_verify::{Inputs, ModelSource, Options, Tolerance, verify};
 
 const AROUND: (&str, &[i64]) = ("pads", &[1, 1, 1, 1]);
@@ -39,7 +39,7 @@ fn made(block: Block, bytes: &[u8], numerics: Numerics) -> Vec<u8> {
 
 fn made_for(block: Block, bytes: &[u8], numerics: Numerics) -> Vec<u8> {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
-    let target = OrtCpu::new(block).expect("a built-in target").unguarded();
+    let target = target(block).unguarded();
     let options = relayout::Options::default().numerics(numerics).strict();
     optimize(&model, &target, &options).expect("it is optimized").to_bytes().expect("it is written")
 }

@@ -3,13 +3,13 @@
 
 use crate::fold_nets::blocks::{blocks, executes};
 use crate::fold_nets::cpu::{
-    blocked, count, dear, made_for, nodes, optimized, optimized_by, refusal, refusal_by, sizes_of,
+    blocked, count, dear, made_for, nodes, optimized, optimized_by, refusal, refusal_by, sizes_of, target,
 };
 use crate::fold_nets::{F16, F32, Net, runtime};
 use prost::Message;
 use relayout::Numerics;
 use relayout_onnx::proto::{ModelProto, NodeProto};
-use relayout_targets::{Block, OrtCpu};
+use relayout_targets::Block;
 use relayout_verify::{Inputs, Level, ModelSource, Options, verify};
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ fn is_blocked(node: &NodeProto) -> bool {
 /// Holds results bit by bit against what the input computes with the runtime's own blocks.
 fn same_bits(block: Block, net: &Net) {
     let bytes = net.bytes();
-    let target = OrtCpu::new(block).expect("a built-in target").unguarded();
+    let target = target(block).unguarded();
     let made = made_for(&target, &bytes, Numerics::Exact);
     let mut options = Options::default();
     (options.level_a, options.level_b) = (Level::All, Level::Disabled);
@@ -108,7 +108,7 @@ fn the_mode_is_that_of_the_filters_where_the_op_stays() {
         let net = to_space(conv(net, "a", "b", [wide, 4 * wide]), "b", "c", "CRD", 2);
         let net = to_space(conv(net, "c", "d", [wide, 4 * wide]), "d", "y", "CRD", 2).output("y", F32);
         assert_eq!(refusal(block, &net.bytes()), None, "{side} {block:?}");
-        let target = OrtCpu::new(block).expect("a built-in target");
+        let target = target(block);
         let made = made_for(&target, &net.bytes(), Numerics::Reassociate);
         let model = ModelProto::decode(made.as_slice()).expect("a model");
         let modes = nodes(&model).filter(|n| n.op_type.as_deref() == Some("DepthToSpace")).flat_map(|n| &n.attribute);

@@ -2,11 +2,10 @@
 
 use crate::common;
 use crate::fold_nets::blocks::{blocks, executes};
-use crate::fold_nets::cpu::{made_for, optimized, refusal};
+use crate::fold_nets::cpu::{made_for, optimized, refusal, target};
 use crate::fold_nets::{F32, Net};
 use relayout::Numerics;
 use relayout_onnx::proto::ModelProto;
-use relayout_targets::OrtCpu;
 use relayout_verify::{Level, ModelSource, save_as_loaded};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -72,7 +71,7 @@ fn convolutions_that_took_in_others_run_in_blocks_with_these() {
 fn nothing_is_left_for_the_runtime_to_put_in_blocks() {
     for block in blocks() {
         let net = network(17, ("Relu", &[]));
-        let target = OrtCpu::new(block).expect("a built-in target");
+        let target = target(block);
         let made = made_for(&target, &net.bytes(), Numerics::Reassociate);
         if !executes(block, &made) {
             continue;
@@ -93,7 +92,7 @@ fn what_no_version_of_the_standard_at_hand_has_stays() {
         // HardSwish came with opset 14.
         let net =
             fused(Net::new(13).input("x", F32, &[1, 32, 12, 12]), &["x"], "y", ("HardSwish", &[])).output("y", F32);
-        let target = OrtCpu::new(block).expect("a built-in target");
+        let target = target(block);
         assert_eq!(made_for(&target, &net.bytes(), Numerics::Reassociate), net.bytes());
     }
 }

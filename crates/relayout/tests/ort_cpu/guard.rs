@@ -241,7 +241,7 @@ fn convolutions_in_branches_with_weights_outside_stay_plain_without_a_shield() {
         .floats("v", F32, &[64, 64, 3, 3], true)
         .node_with("Conv", &["x", "w"], "c", &pads)
         .node_with("Conv", &["c", "w"], "y", &pads)
-        .branches("flag", "z", &branch("v", "then."), &branch("w", "else."))
+        .branches("flag", "z", &branch("v", "then."), &branch("v", "else."))
         .output_of("z", F32, &[1, 64, 28, 28]);
     let block = Block::of_host();
     let bytes = of_net(&net, block);

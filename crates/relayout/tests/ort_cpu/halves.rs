@@ -3,12 +3,12 @@
 
 use crate::common;
 use crate::fold_nets::blocks::{blocks, executes, levels};
-use crate::fold_nets::cpu::{made_for, refusal};
+use crate::fold_nets::cpu::{made_for, refusal, target};
 use crate::fold_nets::{BOOL, F16, F32, I64, Net};
 use prost::Message;
 use relayout::{Model, Numerics, Options, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
-use relayout_targets::{Block, OrtCpu};
+use relayout_targets::Block;
 use relayout_verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, save_as_loaded, verify};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,7 +42,7 @@ fn count(model: &ModelProto, op: &str) -> usize {
 /// What is made of a network, its results held against those of the network. Nothing is left for the runtime to put in blocks.
 fn optimized(block: Block, net: &Net, numerics: Numerics) -> ModelProto {
     let bytes = net.bytes();
-    let target = OrtCpu::new(block).expect("a built-in target");
+    let target = target(block);
     let model = Model::from_bytes(bytes.clone().into(), None).expect("it opens");
     let result = optimize(&model, &target, &Options::default().numerics(numerics).strict()).expect("it is optimized");
     let made = result.to_bytes().expect("it is written");
@@ -213,7 +213,7 @@ fn a_result_may_differ_by_what_its_numbers_round() {
     for block in blocks() {
         let tolerance = |net: &Net| {
             let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
-            let target = OrtCpu::new(block).expect("a built-in target");
+            let target = target(block);
             let result = optimize(&model, &target, &Options::default()).expect("it is optimized");
             Tolerance::of_result(&model, &result)
         };
@@ -276,7 +276,7 @@ fn halves_that_a_body_reads_stay_with_all_others() {
             .conv("x", "c")
             .branches("which", "y", &body("Relu"), &body("Neg"))
             .output("y", F16);
-        let target = OrtCpu::new(block).expect("a built-in target");
+        let target = target(block);
         assert_eq!(made_for(&target, &net.bytes(), Numerics::Reassociate), net.bytes());
     }
 }

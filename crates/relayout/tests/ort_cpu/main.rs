@@ -2,6 +2,7 @@
 
 mod attention;
 mod blocks;
+mod bodies;
 mod bytes;
 mod channels;
 #[path = "../common/mod.rs"]

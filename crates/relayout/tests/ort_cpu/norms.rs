@@ -2,11 +2,12 @@
 //! its own rewrites off and on.
 
 use crate::fold_nets::blocks::{blocks, levels};
+use crate::fold_nets::cpu::target;
 use crate::fold_nets::{F32, Net, runtime};
 use prost::Message;
 use relayout::{Model, Numerics, Options, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
-use relayout_targets::{Block, OrtCpu};
+use relayout_targets::Block;
 use relayout_verify::{Inputs, ModelSource, Options as Run, Tolerance, verify};
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ const ROUNDING: f64 = 2e-5;
 /// The bytes for target `ort-cpu` for a block.
 fn made(block: Block, bytes: &[u8], numerics: Numerics) -> Vec<u8> {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
-    let target = OrtCpu::new(block).expect("a built-in target");
+    let target = target(block);
     let result = optimize(&model, &target, &Options::default().numerics(numerics).strict()).expect("it is optimized");
     result.to_bytes().expect("it is written")
 }
@@ -173,7 +174,7 @@ fn the_form_that_was_written_is_told_with_the_equations_that_lead_there() {
     for block in blocks() {
         let told = |net: &Net| {
             let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
-            let target = OrtCpu::new(block).expect("a built-in target");
+            let target = target(block);
             relayout::why::pieces(&model, &target, &Options::default()).expect("it is looked at")
         };
         let found = |net: &Net, op: &str| {

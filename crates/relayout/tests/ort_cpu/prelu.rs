@@ -1,11 +1,10 @@
 //! `PRelu` between blocked convolutions, run before and after in ONNX Runtime: slopes of all kinds, and what stays as it is.
 
 use crate::fold_nets::blocks::blocks;
-use crate::fold_nets::cpu::{made_for, optimized, refusal};
+use crate::fold_nets::cpu::{made_for, optimized, refusal, target};
 use crate::fold_nets::{F32, Net};
 use relayout::{Model, Numerics, Options, optimize};
 use relayout_onnx::proto::ModelProto;
-use relayout_targets::OrtCpu;
 use std::collections::BTreeMap;
 
 /// The slope of a channel.
@@ -83,7 +82,7 @@ fn one_slope_is_that_of_a_leaky_relu() {
 #[test]
 fn few_elements_and_unknown_slopes_stay() {
     for block in blocks() {
-        let target = OrtCpu::new(block).expect("a built-in target");
+        let target = target(block);
         let told = |net: &Net| {
             let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
             let made = optimize(&model, &target, &Options::default()).expect("it is optimized");

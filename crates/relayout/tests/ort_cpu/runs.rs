@@ -3,11 +3,12 @@
 //! optimization on load.
 
 use crate::fold_nets::blocks::{blocks, levels};
+use crate::fold_nets::cpu::target;
 use crate::fold_nets::{F32, Net, runtime};
 use prost::Message;
 use relayout::{Model, Numerics, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
-use relayout_targets::{Block, OrtCpu};
+use relayout_targets::Block;
 use relayout_verify::{Inputs, ModelSource, Options, Tolerance, verify};
 
 const AROUND: (&str, &[i64]) = ("pads", &[1, 1, 1, 1]);
@@ -17,7 +18,7 @@ const CHANNELS: (&str, &[i64]) = ("axis", &[1]);
 fn optimized(block: Block, net: &Net, numerics: Numerics) -> ModelProto {
     let bytes = net.bytes();
     let model = Model::from_bytes(bytes.clone().into(), None).expect("it opens");
-    let target = OrtCpu::new(block).expect("a built-in target").unguarded();
+    let target = target(block).unguarded();
     let options = relayout::Options::default().numerics(numerics).strict();
     let made = optimize(&model, &target, &options).expect("it is optimized").to_bytes().expect("it is written");
     let batch = net.reads_symbol("N").then(|| ("N".to_owned(), 2));

@@ -2,7 +2,7 @@
 //! Runtime, as the file stands and with every optimization on load.
 
 use crate::fold_nets::blocks::blocks;
-use crate::fold_nets::cpu::{blocked, count, dear, made_for, optimized_by, refusal, refusal_by, sizes_of};
+use crate::fold_nets::cpu::{blocked, count, dear, made_for, optimized_by, refusal, refusal_by, sizes_of, target};
 use crate::fold_nets::{F32, Net};
 use prost::Message;
 use relayout::Numerics;
@@ -115,7 +115,7 @@ fn phases_compute_what_the_op_does() {
         for told in list.iter().chain([&mixed]) {
             assert!(is_written(&eager(block), *told), "{told:?}");
         }
-        let usual = OrtCpu::new(block).expect("a built-in target");
+        let usual = target(block);
         let written = list.iter().filter(|told| is_written(&usual, **told)).count();
         // Where windows have few zeros it is worth it.
         assert!(written * 4 > list.len(), "{written} of {}", list.len());

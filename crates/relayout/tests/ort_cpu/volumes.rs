@@ -3,12 +3,12 @@
 
 use crate::common;
 use crate::fold_nets::blocks::blocks;
-use crate::fold_nets::cpu::{blocked, count, made_for, optimized, refusal, sizes_of};
+use crate::fold_nets::cpu::{blocked, count, made_for, optimized, refusal, sizes_of, target};
 use crate::fold_nets::{F32, Net};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use relayout::Numerics;
-use relayout_targets::{Block, OrtCpu, builtin};
+use relayout_targets::{Block, builtin};
 use std::cell::Cell;
 
 /// Attributes of an op of volumes.
@@ -230,7 +230,7 @@ fn images_in_groups_of_channels_are_no_volumes_of_known_extent() {
 fn other_targets_and_exact_results_leave_volumes_alone() {
     for block in blocks() {
         let bytes = around(&Windows::same([3, 3, 3]), [32, 64], [1, 6, 14, 14]).bytes();
-        let own = OrtCpu::new(block).expect("a built-in target");
+        let own = target(block);
         assert!(made_for(&own, &bytes, Numerics::Exact) == bytes, "every bit has to stay");
         assert!(made_for(&own, &bytes, Numerics::Reassociate) != bytes, "the target has kernels");
         let onnx = builtin("onnx").expect("a built-in target");

@@ -62,7 +62,7 @@ impl OrtCpu {
     /// [`TargetError::Malformed`] if the built-in data does not read.
     pub fn new(block: Block) -> Result<OrtCpu, TargetError> {
         let base = DataTarget::parse("ort-cpu", include_str!("ort-cpu.toml"))?;
-        Ok(OrtCpu::on(Machine { block, costs: builtin(1)?, base }, false))
+        Ok(OrtCpu::on(Machine { block, costs: builtin(block, 1)?, base }, false))
     }
 
     fn on(machine: Machine, own_costs: bool) -> OrtCpu {
@@ -89,13 +89,14 @@ impl OrtCpu {
         if self.guarded { made } else { made.unguarded() }
     }
 
-    /// With the built-in costs of ops that run on this many threads, 0 for as many as the machine has cores: those of the table with the
-    /// most threads that are not more. Files that were decided by another table than that of one thread say so in their metadata.
+    /// With the built-in costs of ops that run on this many threads, 0 for as many as the machine has cores: of the tables of this block
+    /// those of the one with the most threads that are not more. Files that were decided by another table than that of one thread say so in their metadata.
     ///
     /// # Errors
     /// [`TargetError::Malformed`] if the built-in data does not read.
     pub fn on_threads(self, threads: u64) -> Result<OrtCpu, TargetError> {
-        let costs = builtin(threads_asked(usize::try_from(threads).unwrap_or(usize::MAX)) as u64)?;
+        let threads = threads_asked(usize::try_from(threads).unwrap_or(usize::MAX)) as u64;
+        let costs = builtin(self.machine.block, threads)?;
         let usual = costs.machine().threads == 1;
         let made = OrtCpu::on(Machine { costs, ..self.machine.as_ref().clone() }, !usual);
         Ok(if self.guarded { made } else { made.unguarded() })
@@ -120,10 +121,10 @@ pub fn threads_asked(asked: usize) -> usize {
     }
 }
 
-/// The built-in table for ops on this many threads.
-fn builtin(threads: u64) -> Result<MeasuredCosts, TargetError> {
+/// The built-in table for ops of hosts with such blocks on this many threads.
+fn builtin(block: Block, threads: u64) -> Result<MeasuredCosts, TargetError> {
     let malformed = |e: CostsError| TargetError::Malformed { name: "ort-cpu".to_owned(), why: e.to_string() };
-    MeasuredCosts::builtin(threads).map_err(malformed)
+    MeasuredCosts::builtin(block.channels(), threads).map_err(malformed)
 }
 
 /// The passes for hosts of a block.

@@ -131,14 +131,21 @@ pub(crate) fn is_taken_in(graph: &Graph, n: NodeId) -> bool {
     let n = product_of(graph, n).unwrap_or(n);
     let node = graph.node(n);
     let is_conv = |maker: NodeId| graph.node(maker).onnx() == Some("Conv");
-    let made_by = |v: ValueId| graph.value(v).producer().0;
     if is_sum(node) {
-        return node.inputs.iter().flatten().any(|&v| graph.only_use(v).is_some() && is_conv(made_by(v)));
+        return node.inputs.iter().flatten().any(|&v| graph.only_use(v).is_some() && is_conv(maker(graph, v)));
     }
     activation_of(graph, n).filter(|it| is_read_by(graph, it.of, it.reads)).is_some_and(|it| {
-        let maker = made_by(it.of);
+        let maker = maker(graph, it.of);
         is_conv(maker) || (is_sum(graph.node(maker)) && is_taken_in(graph, maker))
     })
+}
+
+/// What makes a value, behind Transposes of what nobody else reads: where both sides lie alike they are no nodes of the result.
+fn maker(graph: &Graph, v: ValueId) -> NodeId {
+    let n = graph.value(v).producer().0;
+    let node = graph.node(n);
+    let turned = node.operand(0).filter(|&x| node.onnx() == Some("Transpose") && graph.only_use(x).is_some());
+    turned.map_or(n, |x| maker(graph, x))
 }
 
 /// Whether a value is this many operands and nothing else.
@@ -195,6 +202,25 @@ mod tests {
             let conv = "  %w: f32[8,8,1,1]@NCHW = const\n  %c: f32[1,8,2,2]@NCHW = Conv(%x, %w)\n";
             let graph = graph(&format!("{conv}  %y: f32[1,8,2,2]@NCHW = {line}\n"));
             assert_eq!(is_taken_in(&graph, graph.value(graph.outputs()[0]).producer().0), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_transpose_in_between_is_a_view_if_nobody_else_reads_what_it_turns() {
+        let turned = "  %t: f32[1,2,2,8]@NCHW = Transpose(%c) {perm=[0,2,3,1]}\n";
+        let back = "  %u: f32[1,8,2,2]@NCHW = Transpose(%t) {perm=[0,3,1,2]}\n";
+        let cases = [
+            (turned.to_owned(), "1,2,2,8", "Relu(%t)", true),
+            (format!("{turned}{back}"), "1,8,2,2", "Relu(%u)", true),
+            (format!("{turned}{back}"), "1,8,2,2", "Add(%u, %x)", true),
+            (format!("{turned}{back}"), "1,8,2,2", "Add(%u, %c)", false),
+            (format!("{turned}{back}"), "1,2,2,8", "Relu(%t)", false),
+            (turned.replace("%c", "%x"), "1,2,2,8", "Relu(%t)", false),
+        ];
+        for (before, shape, line, expected) in cases {
+            let conv = "  %w: f32[8,8,1,1]@NCHW = const\n  %c: f32[1,8,2,2]@NCHW = Conv(%x, %w)\n";
+            let graph = graph(&format!("{conv}{before}  %y: f32[{shape}]@NCHW = {line}\n"));
+            assert_eq!(is_taken_in(&graph, graph.value(graph.outputs()[0]).producer().0), expected, "{before}{line}");
         }
     }
 

@@ -38,21 +38,26 @@ fn text() -> String {
 }
 
 fn builtin() -> MeasuredCosts {
-    MeasuredCosts::builtin(1).unwrap()
+    MeasuredCosts::builtin(BLOCK, 1).unwrap()
 }
 
 #[test]
-fn threads_take_the_table_of_the_most_that_are_not_more() {
-    let said = |(threads, name, text)| {
-        assert_eq!(MeasuredCosts::parse(name, text).unwrap().machine().threads, threads, "{name}");
-        threads
-    };
-    let tables: Vec<u64> = ORT_CPU.map(said).into();
-    assert!(tables.is_sorted() && tables[0] == 1, "{tables:?}");
-    for asked in 0..=2 * tables[tables.len() - 1] {
-        let found = tables.iter().copied().filter(|&threads| threads <= asked).max().unwrap_or(1);
-        assert_eq!(MeasuredCosts::builtin(asked).unwrap().machine().threads, found);
+fn the_table_is_that_of_the_block_and_of_the_most_threads_that_are_not_more() {
+    for table in &ORT_CPU {
+        let read = MeasuredCosts::parse(table.name, table.text).unwrap();
+        assert_eq!((read.machine().block, read.machine().threads), (table.block, table.threads), "{}", table.name);
     }
+    for block in [8, 16] {
+        let tables: Vec<u64> = ORT_CPU.iter().filter(|table| table.block == block).map(|table| table.threads).collect();
+        assert!(tables.is_sorted() && tables[0] == 1, "{tables:?}");
+        for asked in 0..=2 * tables[tables.len() - 1] {
+            let most = tables.iter().copied().filter(|&threads| threads <= asked).max().unwrap_or(1);
+            let found = MeasuredCosts::builtin(block, asked).unwrap();
+            assert_eq!((found.machine().block, found.machine().threads), (block, most));
+        }
+    }
+    // No table is of such blocks.
+    assert_eq!(MeasuredCosts::builtin(4, 1).unwrap().machine().block, 16);
 }
 
 #[test]
@@ -156,7 +161,7 @@ fn on_a_machine_of_one_speed_every_case_takes_its_work() {
 
 #[test]
 fn the_points_of_a_grid_cost_what_was_measured_there() {
-    let text = ORT_CPU[0].2;
+    let text = ORT_CPU[0].text;
     let builtin = builtin();
     for spec in specs() {
         // What an activation adds is a difference, and noise below nothing counts as nothing.

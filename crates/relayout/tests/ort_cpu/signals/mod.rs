@@ -5,10 +5,10 @@ use crate::fold_nets;
 mod random;
 
 use crate::fold_nets::blocks::blocks;
-use crate::fold_nets::cpu::{blocked, count, made_for, optimized, sizes_of};
+use crate::fold_nets::cpu::{blocked, count, made_for, optimized, sizes_of, target};
 use crate::fold_nets::{BOOL, F32, Net};
 use relayout::Numerics;
-use relayout_targets::{OrtCpu, builtin};
+use relayout_targets::builtin;
 
 /// Attributes of an op of signals.
 #[derive(Clone, Debug)]
@@ -369,7 +369,7 @@ fn bodies_and_outputs_read_signals_as_they_are_declared() {
 fn other_targets_and_exact_results_leave_signals_alone() {
     for block in blocks() {
         let bytes = around(&Windows::same(3), [32, 64], [1, 200]).bytes();
-        let own = OrtCpu::new(block).expect("a built-in target");
+        let own = target(block);
         assert!(made_for(&own, &bytes, Numerics::Exact) == bytes, "every bit has to stay");
         assert!(made_for(&own, &bytes, Numerics::Reassociate) != bytes, "the target has kernels");
         let onnx = builtin("onnx").expect("a built-in target");

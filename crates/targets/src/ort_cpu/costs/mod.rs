@@ -23,5 +23,5 @@ pub use case::{
 };
 pub use products::{Attention, AttentionShape, GemmShape, Projection, ProjectionShape};
 pub use specs::{ELEMENTWISE, Spec, is_binary, specs};
-pub use table::{Machine, MeasuredCosts, ORT_CPU};
+pub use table::{BuiltinTable, Machine, MeasuredCosts, ORT_CPU};
 pub use timed::Timed;

@@ -11,10 +11,45 @@ use super::timed::Timed;
 use crate::shared::tables::grid::Grid;
 use crate::shared::tables::{CostsError, Measurement, file};
 
-/// The tables that come with the target `ort-cpu`, the threads, the name and the text of each, those of fewer threads first.
-pub const ORT_CPU: [(u64, &str, &str); 2] = [
-    (1, "ort-cpu.1-thread.toml", include_str!("ort-cpu.1-thread.toml")),
-    (2, "ort-cpu.2-threads.toml", include_str!("ort-cpu.2-threads.toml")),
+/// A table that comes with the target `ort-cpu`.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltinTable {
+    /// Channels in a block of the machine that it was measured on.
+    pub block: u64,
+    /// Threads per op.
+    pub threads: u64,
+    /// What messages call it.
+    pub name: &'static str,
+    /// What it says.
+    pub text: &'static str,
+}
+
+/// The tables that come with the target `ort-cpu`: of each block those of fewer threads first.
+pub const ORT_CPU: [BuiltinTable; 4] = [
+    BuiltinTable {
+        block: 16,
+        threads: 1,
+        name: "blocks-of-16.1-thread.toml",
+        text: include_str!("blocks-of-16.1-thread.toml"),
+    },
+    BuiltinTable {
+        block: 16,
+        threads: 2,
+        name: "blocks-of-16.2-threads.toml",
+        text: include_str!("blocks-of-16.2-threads.toml"),
+    },
+    BuiltinTable {
+        block: 8,
+        threads: 1,
+        name: "blocks-of-8.1-thread.toml",
+        text: include_str!("blocks-of-8.1-thread.toml"),
+    },
+    BuiltinTable {
+        block: 8,
+        threads: 2,
+        name: "blocks-of-8.2-threads.toml",
+        text: include_str!("blocks-of-8.2-threads.toml"),
+    },
 ];
 
 /// The format of tables that this version reads.
@@ -75,15 +110,17 @@ impl MeasuredCosts {
         MeasuredCosts::new(read.measured, measured).map_err(malformed)
     }
 
-    /// Of the tables that come with the target `ort-cpu` the one with the most threads per op that are not more than these; the first
-    /// for none.
+    /// Of the tables that come with the target `ort-cpu`, for hosts with blocks of so many channels, the one with the most threads per
+    /// op that are not more than these; that of one thread for none. Blocks that no table is of have those of 16.
     ///
     /// # Errors
     /// None for the tables as they are built in, which a test reads.
-    pub fn builtin(threads: u64) -> Result<MeasuredCosts, CostsError> {
+    pub fn builtin(block: u64, threads: u64) -> Result<MeasuredCosts, CostsError> {
         let [first, ..] = &ORT_CPU;
-        let (_, name, text) = ORT_CPU.iter().rfind(|(of, ..)| *of <= threads).unwrap_or(first);
-        MeasuredCosts::parse(name, text)
+        let block = ORT_CPU.iter().find(|table| table.block == block).unwrap_or(first).block;
+        let fits = |table: &&BuiltinTable| table.block == block && table.threads <= threads.max(1);
+        let table = ORT_CPU.iter().rfind(fits).unwrap_or(first);
+        MeasuredCosts::parse(table.name, table.text)
     }
 
     /// A table of measurements: exactly the grids that [`specs`] lists, in any order, their axes in any order but the points

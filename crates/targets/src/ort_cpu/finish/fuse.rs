@@ -6,7 +6,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::build::Builder;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_ir::graph::{Graph, Handover, NodeId, Op, ValueId};
 use relayout_ir::patch::{Patch, remove_dead, replace_value};
 use relayout_ir::perm;
 use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
@@ -28,6 +28,7 @@ fn fuse(graph: &mut Graph) -> Result<(), PassError> {
     if !graph.nodes().any(|n| is_convolution(graph.node(n))) {
         return Ok(());
     }
+    put_before_moves(graph)?;
     let order = graph.order().unwrap_or_default();
     let place: BTreeMap<NodeId, usize> = order.iter().enumerate().map(|(i, &n)| (n, i)).collect();
     for &n in &order {
@@ -46,6 +47,43 @@ fn fuse(graph: &mut Graph) -> Result<(), PassError> {
         }
     }
     Ok(())
+}
+
+/// Activations that ONNX Runtime takes into convolutions which are in no blocks, when it loads a file.
+const OF_PLAIN: &[&str] = &["Relu", "Sigmoid", "Tanh", "LeakyRelu", "Clip"];
+
+/// Lets an activation stand between its convolution and the move behind that, where the one takes in the other. The decision prices both
+/// places alike.
+fn put_before_moves(graph: &mut Graph) -> Result<(), PassError> {
+    for n in graph.order().unwrap_or_default() {
+        let Some((moved, x)) = moved_between(graph, n) else { continue };
+        let Some(y) = graph.node(n).only_result() else { continue };
+        let (to, ty, what) = {
+            let value = graph.value(y);
+            (value.layout.clone(), value.ty.clone(), value.name.clone())
+        };
+        let readers = Handover::everything(graph, y);
+        let rest = graph.node(n).inputs.iter().skip(1).copied();
+        let inputs = std::iter::once(Some(x)).chain(rest).collect();
+        graph.set_inputs(n, inputs);
+        *graph.value_mut(y).layout = graph.value(x).layout.clone();
+        Builder::at(graph, n).move_of(y, to).result_for(&what, ty, readers)?;
+        remove_dead(graph, [moved]);
+    }
+    Ok(())
+}
+
+/// The move between a convolution and an activation of its result, and that result.
+fn moved_between(graph: &Graph, n: NodeId) -> Option<(NodeId, ValueId)> {
+    let Activated { name, of, reads, .. } = activation_of(graph, n).filter(|it| it.reads == 1)?;
+    let (moved, y) = (graph.value(of).producer().0, graph.node(n).only_result()?);
+    let x = graph.node(moved).operand(0).filter(|_| matches!(graph.node(moved).op, Op::Relayout))?;
+    let conv = graph.node(graph.value(x).producer().0);
+    let plain = conv.onnx() == Some("Conv") && OF_PLAIN.contains(&name);
+    let takes = plain || (is_convolution(conv) && !conv.attrs.contains_key("activation"));
+    let alone = is_read_by(graph, of, reads) && is_read_by(graph, x, 1);
+    let alike = graph.value(of).layout == graph.value(y).layout && !matches!(graph.node(n).form, Form::Kernel(_));
+    (takes && alone && alike).then_some((moved, x))
 }
 
 /// A convolution that can take in what reads it, and how that reader sees it.

@@ -1,5 +1,6 @@
 //! What the runtime wants otherwise, before anything is decided.
 
+mod bring_filters;
 mod join_gates;
 mod order_depth;
 mod part_fused;
@@ -21,6 +22,13 @@ pub(super) fn passes(block: Block) -> Vec<Pass> {
         "before anything is decided for element types that the runtime does not compute in",
     )
     .before(&["fold_copies"]);
+    let bring = Declared::new(
+        "bring_filters",
+        Slot::Prepare,
+        "what is decided of convolutions in bodies has to see their filters",
+    )
+    .after(&["widen_halves"])
+    .before(&["skip_identities", "fold_copies"]);
     let skip = Declared::new("skip_identities", Slot::Prepare, "what comes after it need not look through them")
         .after(&["widen_halves"])
         .before(&["part_fused", "fold_copies"])
@@ -54,6 +62,7 @@ pub(super) fn passes(block: Block) -> Vec<Pass> {
     let block = usize::try_from(block.channels()).unwrap_or(1);
     vec![
         Pass::on_model(widen, widen_halves::widen_halves),
+        Pass::on_model(bring, bring_filters::bring_filters),
         Pass::on_each_graph(skip, skip_identities::skip_identities),
         Pass::on_each_graph(part, part_fused::part_fused),
         Pass::on_each_graph(prelu, write_out_prelu::write_out_prelu),
