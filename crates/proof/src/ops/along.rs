@@ -2,6 +2,7 @@
 
 use super::picks::{listed, parts_of, pick, range};
 use super::{Call, Made, Results, axes_of, axis_of, blocked, movement, one};
+use crate::files::model::ReadingOf;
 use crate::lemmas::halves::{BFLOAT16, DOUBLE, FLOAT, HALF};
 use crate::terms::arg::{Acted, Op};
 use crate::terms::name::{Name, Own};
@@ -297,7 +298,7 @@ fn resize(call: &mut Call<'_>) -> Made {
     for (at, &axis) in axes.iter().enumerate() {
         let extent = shape[axis];
         let (out, told) = match (&scales, &sizes) {
-            (Some(scales), _) => (scaled(call.terms, extent, scales[at])?, i64::from(scales[at].to_bits())),
+            (Some(scales), _) => (scaled(call, extent, scales[at])?, i64::from(scales[at].to_bits())),
             (None, Some(sizes)) => (sizes[at], -1),
             (None, None) => (extent, -1),
         };
@@ -311,6 +312,9 @@ fn resize(call: &mut Call<'_>) -> Made {
     }
     if acted.is_empty() {
         return Ok(x);
+    }
+    if old && call.reading == ReadingOf::Onnx {
+        return Err("the checker does not know which places this operator set reads".to_owned());
     }
     if let Some(y) = repeated(call, &x, &acted) {
         return Ok(y);
@@ -332,9 +336,15 @@ fn resize(call: &mut Call<'_>) -> Made {
 }
 
 /// An extent times a scale, rounded down.
-fn scaled(terms: &mut Terms, extent: i64, scale: f32) -> Result<i64, String> {
+fn scaled(call: &mut Call<'_>, extent: i64, scale: f32) -> Result<i64, String> {
+    let terms = &mut *call.terms;
     if !terms.is_open(extent) {
-        let out = (extent as f32 * scale).floor() as i64;
+        // The standard's product is exact: 24 bits times 29 are at most the 53 of a double.
+        let out = match call.reading {
+            ReadingOf::OnnxRuntime => (extent as f32 * scale).floor() as i64,
+            ReadingOf::Onnx if extent < 1 << 29 => (extent as f64 * f64::from(scale)).floor() as i64,
+            ReadingOf::Onnx => return Err("the checker does not know what extent it makes".to_owned()),
+        };
         return terms.closed(out).map(|()| out);
     }
     let whole = |scale: f32| Some(scale).filter(|scale| scale.fract() == 0.0 && (1.0..=1024.0).contains(scale));
