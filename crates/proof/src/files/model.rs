@@ -23,6 +23,7 @@ pub(crate) struct Model {
 
 /// Whose reading a node has where the standard does not say what it computes, or ONNX Runtime computes something else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReadingOf {
     /// That of the standard. A node of which it says nothing is an op by itself.
     Onnx,
