@@ -99,6 +99,11 @@ def models():
         tensor.external_data.add(key="location", value="external.bin")
     yield "external", external
     yield "external.bin", data
+    # The same as ONNX Runtime reads them: before operator set 11 the standard does not say which place is the nearest.
+    scales, wide = numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "s"), {"outputs": [port("y", [1, 4, 12, 12])]}
+    yield "upsample", model([node("Upsample", ["x", "s"], "y")], [scales], opset=9, **wide)
+    as_runtime = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    yield "resize", model([node("Resize", ["x", "", "s"], "y", **as_runtime)], [scales], **wide)
     yield "bad_cycle", model(there_and_back(node("Add", ["a", "d"], "b"), node("Relu", "b", "d")))
     yield "bad_operator", model(there_and_back(node("Reluu", "a", "b")))
     yield "bad_attribute", model(there_and_back(node("Relu", "a", "b", colour="blue")))

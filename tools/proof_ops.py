@@ -6,8 +6,8 @@ For each op and each of several orders of axes two models are made: the op, and 
 renumbered, and the Transpose back. The checker has to prove them equal. Then the op is told the axes of another order. Where
 the reference implementation finds a difference on random data, the checker has to refuse.
 
-For each lemma there are a model, the same written otherwise, and changes of the latter, one line or constant each. What is written
-otherwise has to be proved and to compute the same. Where the reference implementation finds a difference, the checker has to refuse.
+For each lemma, and for rows of the table about several ops, there are a model, the same written otherwise, and changes of the latter,
+one line or constant each. What is written otherwise has to be proved and to compute the same. Where the reference implementation finds a difference, the checker has to refuse.
 Ops of the runtime's own domain run in ONNX Runtime, with its rewrites off.
 """
 
@@ -107,8 +107,61 @@ def ints(*values):
     return np.array(values, np.int64)
 
 
-# For each lemma: the model, the same written otherwise, and the constants of both. A line is result, op, operands, attributes.
+# For each lemma, and for rows about several ops: the model, the same written otherwise, and the constants of both. A line is result, op,
+# operands, attributes.
 LEMMAS = {
+    "truth values that change nothing": (
+        [("t", "Greater", ["x", "none"], {}), ("y", "Where", ["t", "x", "other"], {})],
+        [
+            ("t", "Greater", ["x", "none"], {}),
+            ("a", "And", ["t", "yes"], {}),
+            ("o", "Or", ["no", "a"], {}),
+            ("n", "Not", ["o"], {}),
+            ("w", "Where", ["no", "none", "x"], {}),
+            ("y", "Where", ["n", "other", "w"], {}),
+        ],
+        {"none": np.zeros(1, np.float32), "other": np.array([-2.5], np.float32), "yes": np.array([True]), "no": np.array([False])},
+    ),
+    "integers that come to nothing": (
+        [("y", "Neg", ["x"], {})],
+        [
+            ("s", "Mul", ["x", "ten"], {}),
+            ("i", "Cast", ["s"], {"to": int(I)}),
+            ("r", "Mod", ["i", "three"], {"fmod": 1}),
+            ("q", "Mod", ["r", "three"], {"fmod": 1}),
+            ("d", "Sub", ["q", "r"], {}),
+            ("m", "Mul", ["i", "nought"], {}),
+            ("e", "Equal", ["i", "i"], {}),
+            ("g", "Greater", ["d", "m"], {}),
+            ("a", "And", ["e", "g"], {}),
+            ("w", "Where", ["a", "ten", "x"], {}),
+            ("n", "Neg", ["w"], {}),
+            ("o", "Neg", ["n"], {}),
+            ("y", "Neg", ["o"], {}),
+        ],
+        {"ten": np.array([10.0], np.float32), "three": ints(3), "nought": ints(0)},
+    ),
+    "magnitudes times themselves": (
+        [("y", "Mul", ["x", "x"], {})],
+        [("a", "Abs", ["x"], {}), ("y", "Mul", ["a", "a"], {})],
+        {},
+    ),
+    "parts of values one behind the other": (
+        [("n", "Neg", ["x"], {}), ("r", "Relu", ["x"], {}), ("c", "Concat", ["n", "r"], {"axis": 1}), ("y", "Slice", ["c", "two", "ten", "axis"], {})],
+        [
+            ("n", "Neg", ["x"], {}),
+            ("r", "Relu", ["x"], {}),
+            ("a", "Concat", ["x", "n"], {"axis": 1}),
+            ("c", "Concat", ["a", "r"], {"axis": 1}),
+            ("y", "Slice", ["c", "eight", "most", "axis"], {}),
+        ],
+        {"two": ints(2), "ten": ints(10), "eight": ints(8), "most": ints(16), "axis": ints(1)},
+    ),
+    "parts of what repeats": (
+        [("y", "Expand", ["x", "three"], {})],
+        [("e", "Expand", ["x", "seven"], {}), ("y", "Slice", ["e", "two", "five", "axis"], {})],
+        {"three": ints(3, 1, 1, 1), "seven": ints(7, 1, 1, 1), "two": ints(2), "five": ints(5), "axis": ints(0)},
+    ),
     "a normalization as convolutions": (
         [
             ("t", "Transpose", ["x"], {"perm": [0, 2, 3, 1]}),

@@ -183,6 +183,9 @@ def test_models_that_are_proved_say_how_and_others_what_is_left():
     assert other.models[0].sha256 == digest and other.version == relayout.__version__ and other.same is None
     linked = relayout.prove("net.onnx", "net.onnx", links=True)
     assert linked and linked.same and linked.same[-1] == relayout.Link("y", "y", by_lemma=False) and linked.readings == []
+    assert relayout.prove("net.onnx", "net.onnx", reading="onnx").reading == "onnx" and linked.reading == "onnxruntime"
+    with pytest.raises(relayout.OptionError, match="reading"):
+        relayout.prove("net.onnx", "net.onnx", reading="mine")
     relayout.optimize(net, "out.onnx", proof="proof.json")
     claimed = relayout.prove(net, "out.onnx", proof="proof.json")
     assert claimed and claimed.links > 0

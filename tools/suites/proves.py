@@ -7,7 +7,11 @@
 Each tool runs in a process of its own, with its defaults, and makes `WORK/TOOL/MODEL.onnx`; a file that is there is not made again. A tool
 that does not write a model, or takes longer than --patience, is counted as not made. A line for each pair: verdict, seconds, and where it
 stops. With --drawn the models are random networks (drawn), and with --shuffle every value and node of what a tool made gets another name
-and place, so that names say nothing: the tool `itself` makes nothing else. Last a table of the tools: how many files, how many were PROVED, hold WITH LEMMAS, are DIFFERENT and are UNDECIDED, and the time.
+and place, so that names say nothing: the tool `itself` makes nothing else.
+
+What is not proved is looked at once more: a file that onnx's checker refuses, of a model that it takes, is INVALID; one that computes
+something else on zeros or on random inputs, in ONNX Runtime without rewrites, is DIFFERENT, with the largest difference. Last a table of the
+tools: how many files, how many were PROVED, hold WITH LEMMAS, are DIFFERENT, INVALID and UNDECIDED, and the time.
 """
 import argparse
 import collections
@@ -22,7 +26,11 @@ LEVELS = {"basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED", "all":
 TOOLS = (*LEVELS, "onnxslim", "onnxsim", "onnxscript", "onnxoptimizer")
 # No tool: the model as it is, for --shuffle.
 ITSELF = "itself"
-PROVED, LEMMAS, DIFFERENT, UNDECIDED = "PROVED", "WITH LEMMAS", "DIFFERENT", "UNDECIDED"
+PROVED, LEMMAS, DIFFERENT, INVALID, UNDECIDED = "PROVED", "WITH LEMMAS", "DIFFERENT", "INVALID", "UNDECIDED"
+# Sizes of dims without one: the first with which a model runs.
+SIZES = (1, 2, 32, 64, 512, 16000)
+# A difference of this share of the largest number of an output is none of rounding.
+FAR = 1e-2
 
 
 def make(tool, source, path):
@@ -155,7 +163,7 @@ def drawn(count, seed, folder):
 
 
 def decided(binary, source, path, patience):
-    """The verdict about a pair, in one of four words, and what stands in the way."""
+    """The verdict about a pair, in one of five words, and what stands in the way."""
     command = [binary, "prove", str(source), str(path)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False)
@@ -164,12 +172,76 @@ def decided(binary, source, path, patience):
     said = (done.stdout + done.stderr).strip()
     if said.startswith("PROVED"):
         return (LEMMAS if "LEMMAS" in said else PROVED), ""
-    return (DIFFERENT if said.startswith(DIFFERENT) else UNDECIDED), said[:2000]
+    if said.startswith(DIFFERENT):
+        return DIFFERENT, said[:2000]
+    fault = invalid(path)
+    if fault and not invalid(source):
+        return INVALID, fault
+    apart = differs(source, path)
+    return (DIFFERENT, f"{apart}; {said[:2000]}") if apart else (UNDECIDED, said[:2000])
+
+
+def invalid(path):
+    """Why a file is no valid model, in one line."""
+    import onnx
+
+    try:
+        onnx.checker.check_model(str(path))
+    except onnx.checker.ValidationError as error:
+        return str(error).strip().splitlines()[0]
+    return None
+
+
+def differs(source, path):
+    """How far two files are apart on zeros or on random inputs, if that is more than rounding; none if one of them does not run."""
+    import numpy as np
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    try:
+        sessions = [onnxruntime.InferenceSession(str(at), options, providers=["CPUExecutionProvider"]) for at in (source, path)]
+    except Exception:  # noqa: BLE001 - what does not load computes nothing
+        return None
+    types = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(int64)": np.int64, "tensor(int32)": np.int32}
+    if any(port.type not in types for port in sessions[0].get_inputs()):
+        return None
+    for size in SIZES:
+        shapes = {p.name: [dim if isinstance(dim, int) and dim > 0 else size for dim in p.shape] for p in sessions[0].get_inputs()}
+        found = None
+        for kind in ("zeros", "random inputs"):
+            rng = np.random.default_rng(1)
+            draw = np.zeros if kind == "zeros" else rng.standard_normal
+            feeds = {p.name: np.asarray(draw(shapes[p.name]), types[p.type]) for p in sessions[0].get_inputs()}
+            try:
+                results = [session.run(None, feeds) for session in sessions]
+            except Exception:  # noqa: BLE001 - another size may fit
+                break
+            found = found or apart(*results, kind)
+        else:
+            return found
+    return None
+
+
+def apart(ours, theirs, kind):
+    """The first output that differs by more than rounding, and by how much."""
+    import numpy as np
+
+    for at, (a, b) in enumerate(zip(ours, theirs)):
+        if a.dtype.kind != "f" or a.shape != b.shape or not a.size:
+            continue
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        odd = int((np.isnan(a) != np.isnan(b)).sum())
+        far = float(np.nanmax(np.abs(a - b), initial=0))
+        if odd or far > FAR * max(1.0, float(np.nanmax(np.abs(a), initial=0))):
+            return f"on {kind} output {at} differs by {far:.2g}" + (f", and {odd} elements are no number in one alone" if odd else "")
+    return None
 
 
 def table(rows, out):
     """Counts for each tool."""
-    heads = [PROVED, LEMMAS, DIFFERENT, UNDECIDED]
+    heads = [PROVED, LEMMAS, DIFFERENT, INVALID, UNDECIDED]
     print("tool", "files", *heads, "decided", "seconds", "longest", sep="\t", file=out)
     for tool in dict.fromkeys(row[0] for row in rows):
         mine = [row for row in rows if row[0] == tool]

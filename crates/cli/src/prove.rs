@@ -8,7 +8,7 @@ use crate::verdict::{Page, told};
 use crate::verify;
 use crate::written::check_written;
 use relayout::Report;
-use relayout_proof::{Gap, Proof, UpToTypes, Verdict};
+use relayout_proof::{Agreed, AssumedReading, Contents, Gap, Proof, ReadingOf, UpToTypes, Verdict, prove_contents};
 use relayout_verify::{Answer, CheckResult, CheckedOutput};
 use serde::Serialize;
 use std::fmt;
@@ -21,10 +21,12 @@ pub(crate) fn prove(a: &args::Prove) -> Result<(), Failure> {
     }
     let Some(path) = &a.proof else { return found(a) };
     let proof = Proof::open(path).map_err(Failure::model)?;
-    let verdict = relayout_proof::prove(&a.a, &a.b, &proof).map_err(Failure::model)?;
+    let read = |path| Contents::open(path).map(|contents| contents.read_as(a.reading()));
+    let of = |(a, b)| prove_contents(&a, &b, &Agreed::default(), &proof);
+    let verdict = read(&a.a).and_then(|input| Ok((input, read(&a.b)?))).and_then(of).map_err(Failure::model)?;
     // Where it does not hold, the text is the failure.
     let holds = verdict.holds();
-    let readings = if holds { relayout_proof::readings(&a.a, &a.b).map_err(Failure::model)? } else { Vec::new() };
+    let readings = if holds { runtime_readings(a)? } else { Vec::new() };
     told(a, &verdict, if holds { Some(verdict.to_string()) } else { None }, &Page::of(&verdict).reads(readings))?;
     held(&verdict)
 }
@@ -53,7 +55,7 @@ impl fmt::Display for Judged<'_> {
 
 /// Two files of which nobody says how one was made of the other.
 fn found(a: &args::Prove) -> Result<(), Failure> {
-    let found = relayout_proof::find(&a.a, &a.b).map_err(Failure::model)?;
+    let found = relayout_proof::find(&a.a, &a.b, a.reading()).map_err(Failure::model)?;
     let Verdict::Refused { at, why, .. } = &found.verdict else {
         return told(
             a,
@@ -64,10 +66,12 @@ fn found(a: &args::Prove) -> Result<(), Failure> {
     };
     // A runtime that is not there, or does not run the files, leaves it open.
     let ran = if a.no_run { None } else { verify::on_random_inputs(&a.a, &a.b).ok() };
-    if let Some(same) = relayout_proof::find_up_to_types(&a.a, &a.b).map_err(Failure::model)? {
+    if let Some(same) = relayout_proof::find_up_to_types(&a.a, &a.b, a.reading()).map_err(Failure::model)? {
         return up_to_types(a, &same, ran.as_ref());
     }
-    let differs = ran.as_ref().is_some_and(|ran| ran.answer == Answer::Differs);
+    let ran_apart = ran.as_ref().is_some_and(|ran| ran.answer == Answer::Differs);
+    // A run tells how ONNX Runtime reads a node, and not how the standard does.
+    let differs = ran_apart && (a.reading == args::ReadingOf::Onnxruntime || are_read_alike(a)?);
     let verdict = if differs { "different" } else { "undecided" };
     let judged = Judged { verdict, at, why, cut: found.cut.as_ref(), ran: ran.as_ref() };
     let page = Page {
@@ -82,6 +86,29 @@ fn found(a: &args::Prove) -> Result<(), Failure> {
         Err(Failure::Check(format!("{a} and {b} do not compute the same")))
     } else {
         Err(Failure::Undecided(format!("nobody showed that {a} and {b} compute the same, or that they do not")))
+    }
+}
+
+/// The readings of ONNX Runtime that a verdict rests on which holds.
+fn runtime_readings(a: &args::Prove) -> Result<Vec<AssumedReading>, Failure> {
+    match a.reading() {
+        ReadingOf::OnnxRuntime => relayout_proof::readings(&a.a, &a.b).map_err(Failure::model),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Whether the standard and ONNX Runtime agree about all nodes of both files, as far as the table of readings tells.
+fn are_read_alike(a: &args::Prove) -> Result<bool, Failure> {
+    Ok(relayout_proof::readings(&a.a, &a.b).map_err(Failure::model)?.is_empty())
+}
+
+impl args::Prove {
+    /// Whose reading nodes have, as the checker calls it.
+    pub(crate) fn reading(&self) -> ReadingOf {
+        match self.reading {
+            args::ReadingOf::Onnx => ReadingOf::Onnx,
+            args::ReadingOf::Onnxruntime => ReadingOf::OnnxRuntime,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! How a verdict about two files is said: as text, as JSON that names both files by their digests, and as a page.
 
-use crate::args;
+use crate::args::{self, ReadingOf};
 use crate::commands::{ReportFile, is_stdout};
 use crate::failure::Failure;
 use crate::page;
@@ -36,6 +36,8 @@ struct Signed<'s, S: Serialize> {
     version: &'static str,
     /// Both files, in the order in which they were named.
     models: [ModelFile; 2],
+    /// Whose reading nodes have about which the standard and ONNX Runtime disagree: `onnx` or `onnxruntime`.
+    reading: &'static str,
     /// The readings that it rests on, where the standard and ONNX Runtime differ.
     #[serde(skip_serializing_if = "<[AssumedReading]>::is_empty")]
     readings: &'s [AssumedReading],
@@ -80,11 +82,14 @@ pub(crate) fn told(
     page: &Page<'_>,
 ) -> Result<(), Failure> {
     let wants_links = a.html.is_some() || (json() && a.links);
-    let same = if wants_links { Some(relayout_proof::links(&a.a, &a.b).map_err(Failure::model)?) } else { None };
+    let same =
+        if wants_links { Some(relayout_proof::links(&a.a, &a.b, a.reading()).map_err(Failure::model)?) } else { None };
     let mut on_stdout = false;
     if let Some(path) = &a.html {
         let models = [file(&a.a)?, file(&a.b)?];
-        ReportFile::new(path, of(models, page, same.as_deref().unwrap_or_default()).html())?.commit()?;
+        let mut made = of(models, page, same.as_deref().unwrap_or_default());
+        made.facts.insert(0, ("Read as".to_owned(), named(a.reading).to_owned()));
+        ReportFile::new(path, made.html())?.commit()?;
         on_stdout = is_stdout(path);
     }
     if on_stdout {
@@ -93,11 +98,20 @@ pub(crate) fn told(
     if json() {
         let models = [file(&a.a)?, file(&a.b)?];
         let same = same.filter(|_| a.links);
-        return say_json(&Signed { said, version: env!("CARGO_PKG_VERSION"), models, readings: &page.readings, same });
+        let (version, reading) = (env!("CARGO_PKG_VERSION"), named(a.reading));
+        return say_json(&Signed { said, version, models, reading, readings: &page.readings, same });
     }
     let lines = text.into_iter().chain(page.readings.iter().map(ToString::to_string));
     let lines: Vec<String> = lines.collect();
     if lines.is_empty() { Ok(()) } else { say(&lines.join("\n")) }
+}
+
+/// A reading as the option names it.
+fn named(reading: ReadingOf) -> &'static str {
+    match reading {
+        ReadingOf::Onnx => "onnx",
+        ReadingOf::Onnxruntime => "onnxruntime",
+    }
 }
 
 /// The page of a verdict. Where files lie is nobody's business to whom it is sent.

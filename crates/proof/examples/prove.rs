@@ -1,6 +1,6 @@
 //! The checker by itself, without the optimizer: `prove INPUT RESULT [--proof FILE]`.
 
-use relayout_proof::{Error, Proof, Verdict, find, prove};
+use relayout_proof::{Error, Proof, ReadingOf, Verdict, find, prove};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ fn checked(words: &[String]) -> Result<Verdict, Error> {
     {
         return prove(input, result, &Proof::open(Path::new(file))?);
     }
-    let found = find(input, result)?;
+    let found = find(input, result, ReadingOf::default())?;
     if let Some(cut) = &found.cut {
         eprintln!("{cut}");
     }

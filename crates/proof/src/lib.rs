@@ -41,4 +41,5 @@ pub use checks::hosts::Hosts;
 pub use checks::verdict::Verdict;
 pub use error::Error;
 pub use files::contents::Contents;
+pub use files::model::ReadingOf;
 pub use finder::{AssumedReading, Gap, Link, SearchResult, UpToTypes, find, find_up_to_types, links, readings};

@@ -21,6 +21,7 @@ mod hosts;
 mod indexed;
 mod integers;
 mod limits;
+mod needless;
 mod occurrences;
 mod opaque;
 mod quantize;

@@ -109,6 +109,8 @@ class Verdict:
     types: list[list[str]] | None = None
     #: What a run on random inputs found, if there was one.
     ran: Mapping[str, Any] | None = None
+    #: Whose reading nodes have about which the standard and ONNX Runtime disagree: ``onnx`` or ``onnxruntime``.
+    reading: str = "onnxruntime"
     #: The readings that it rests on, where the standard and ONNX Runtime differ.
     readings: list[Reading] = field(default_factory=list)
     #: The version of relayout that says so.
@@ -138,6 +140,7 @@ def prove(
     b: Union[str, os.PathLike[str], bytes, Any],
     *,
     proof: StrPath | None = None,
+    reading: str = "onnxruntime",
     run: bool = True,
     links: bool = False,
 ) -> Verdict:
@@ -151,20 +154,24 @@ def prove(
         a: The model, of any kind that :func:`optimize` takes.
         b: The other one, with the same inputs and outputs.
         proof: The proof that ``optimize(a, b, proof=...)`` wrote. Its claims are checked, and nothing is run.
+        reading: Whose reading nodes have about which the standard and ONNX Runtime disagree: ``onnxruntime``, or ``onnx``, of which a node is
+            an op by itself where the standard says nothing.
         run: Whether both run on random inputs in ONNX Runtime where they are not proved. Only that can show a difference.
         links: Whether the verdict lists which values of the second model are values of the first.
 
     Raises:
         MissingFileError: There is no such file.
         ModelError: A file can't be read.
-        OptionError: This program has no interpreter that could be started.
+        OptionError: There is no such reading, or this program has no interpreter that could be started.
     """
+    if reading not in ("onnx", "onnxruntime"):
+        raise OptionError(f"reading is onnx or onnxruntime, not {reading!r}")
     with _file_of(a) as first, _file_of(b) as second:
         started = _runtime.command()
         if started is None:
             raise OptionError("prove starts a Python of its own, and this program has none: sys.executable is empty")
         said = ["--proof", os.fspath(proof)] if proof is not None else [] if run else ["--no-run"]
-        said += ["--links"] if links else []
+        said += ["--reading", reading, *(["--links"] if links else [])]
         command = [*started, "prove", first, second, "--format", "json", *said]
         done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode not in _SAID:

@@ -11,7 +11,7 @@ mod request;
 
 pub(crate) use machine::{Bench, BenchPermute, BenchWhat, Calibrate, Doctor, Kernels, Mode, Ops, Rules, Targets};
 pub(crate) use model::{
-    Audit, CheckBundle, CheckCertificate, Diff, Emit, Explain, Optimize, PluginArgs, Print, Prove, Verify,
+    Audit, CheckBundle, CheckCertificate, Diff, Emit, Explain, Optimize, PluginArgs, Print, Prove, ReadingOf, Verify,
 };
 pub(crate) use problem::Solve;
 

@@ -249,6 +249,15 @@ pub(crate) struct CheckCertificate {
     pub(crate) certificate: Option<PathBuf>,
 }
 
+/// Whose reading nodes have about which the standard and ONNX Runtime disagree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReadingOf {
+    /// That of the standard; a node of which it says nothing is an op by itself
+    Onnx,
+    /// That of ONNX Runtime; the verdict names the nodes
+    Onnxruntime,
+}
+
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Prove {
     /// Model that was optimized
@@ -262,6 +271,10 @@ pub(crate) struct Prove {
     /// Proof that `optimize --proof` wrote; without it the files may come from any optimizer
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) proof: Option<PathBuf>,
+
+    /// Whose reading nodes have about which the standard and ONNX Runtime disagree
+    #[arg(long, value_name = "WHOSE", value_enum, default_value_t = ReadingOf::Onnxruntime)]
+    pub(crate) reading: ReadingOf,
 
     /// Do not run the files on random inputs, where they are not proved to compute the same
     #[arg(long, conflicts_with = "proof")]

@@ -77,6 +77,29 @@ fn a_verdict_about_blocks_names_their_hosts() {
 }
 
 #[test]
+fn a_verdict_is_about_the_reading_that_was_asked_for() {
+    let (old, new) = (model("upsample"), model("resize"));
+    let said = |more: &[&str]| {
+        let call = ["prove", str(&old), str(&new), "--format", "json"];
+        let run = relayout(call.into_iter().chain(more.iter().copied()));
+        (run.code, serde_json::from_str::<serde_json::Value>(run.text()).unwrap())
+    };
+    let (code, runtime) = said(&[]);
+    assert!(code == 0 && runtime["reading"] == "onnxruntime" && runtime["readings"][0]["nodes"] == 1, "{runtime}");
+    // A run tells only how ONNX Runtime reads them.
+    let (code, standard) = said(&["--reading", "onnx"]);
+    assert!(code == 4 && standard["verdict"] == "undecided" && standard["reading"] == "onnx", "{standard}");
+    let dir = folder(&[]);
+    let proof = dir.path().join("proof.json");
+    fs::write(&proof, r#"{"version": 1, "values": []}"#).unwrap();
+    assert_eq!(said(&["--proof", str(&proof)]).0, 0);
+    assert_eq!(said(&["--proof", str(&proof), "--reading", "onnx"]).0, 3);
+    let same = relayout(["prove", str(&old), str(&old), "--reading", "onnx", "--json"]);
+    assert!(same.fine().contains("\"proved\"") && !same.text().contains("\"readings\""), "{same:?}");
+    relayout(["prove", str(&old), str(&new), "--reading", "mine"]).refused(2);
+}
+
+#[test]
 fn a_verdict_names_both_files_by_their_digests_and_the_program() {
     let dir = folder(&[]);
     let (conv, out, page) = (model("conv"), dir.path().join("out.onnx"), dir.path().join("page.html"));

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::files::decode::Read;
-use crate::files::model::Model;
+use crate::files::model::{Model, ReadingOf};
 use bytes::Bytes;
 use relayout_fsio::Mapped;
 use std::collections::BTreeMap;
@@ -15,6 +15,7 @@ pub struct Contents {
     name: String,
     folder: Option<PathBuf>,
     beside: BTreeMap<String, Bytes>,
+    reading: ReadingOf,
 }
 
 impl Contents {
@@ -26,12 +27,12 @@ impl Contents {
         let name = path.display().to_string();
         let mapped = Mapped::open(path).map_err(|e| Error::of_file(&name, &e))?;
         let folder = Some(path.parent().map(Path::to_owned).unwrap_or_default());
-        Ok(Contents { bytes: mapped.bytes().clone(), name, folder, beside: BTreeMap::new() })
+        Ok(Contents { folder, ..Contents::new(mapped.bytes().clone(), name) })
     }
 
     /// A model in memory, which messages call `name`.
     pub fn new(bytes: Bytes, name: impl Into<String>) -> Contents {
-        Contents { bytes, name: name.into(), folder: None, beside: BTreeMap::new() }
+        Contents { bytes, name: name.into(), folder: None, beside: BTreeMap::new(), reading: ReadingOf::default() }
     }
 
     /// With the folder in which its data is that nobody [gives](Contents::with_data).
@@ -48,7 +49,15 @@ impl Contents {
         self
     }
 
+    /// With this reading of its nodes, which has to be that of the other model too.
+    #[must_use]
+    pub fn read_as(mut self, reading: ReadingOf) -> Contents {
+        self.reading = reading;
+        self
+    }
+
     pub(crate) fn read(&self) -> Read<Model> {
-        Model::decode(&self.bytes, self.folder.clone(), self.beside.clone(), &self.name)
+        let model = Model::decode(&self.bytes, self.folder.clone(), self.beside.clone(), &self.name)?;
+        Ok(Model { reading: self.reading, ..model })
     }
 }

@@ -14,9 +14,22 @@ pub(crate) struct Model {
     pub(crate) ir: i64,
     /// Channels of a block of `com.microsoft.nchwc` on the hosts that the file says that it is for.
     pub(crate) block: Option<i64>,
+    /// Whose reading its nodes have.
+    pub(crate) reading: ReadingOf,
     /// The file as it is, and those beside it that it names; nothing for a model that is no file.
     pub(crate) file: Bytes,
     pub(crate) beside: BTreeMap<String, Bytes>,
+}
+
+/// Whose reading a node has where the standard does not say what it computes, or ONNX Runtime computes something else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReadingOf {
+    /// That of the standard. A node of which it says nothing is an op by itself.
+    Onnx,
+    /// That of ONNX Runtime, in the rows in which the checker takes a side.
+    #[default]
+    OnnxRuntime,
 }
 
 /// A function that is local to a model.

@@ -22,7 +22,7 @@ use crate::checks::hosts;
 use crate::checks::verdict::Verdict;
 use crate::error::Error;
 use crate::files::contents::Contents;
-use crate::files::model::Model;
+use crate::files::model::{Model, ReadingOf};
 use serde::Serialize;
 use std::path::Path;
 
@@ -50,8 +50,8 @@ pub struct SearchResult {
 ///
 /// # Errors
 /// [`Error`] if a file can't be read.
-pub fn find(input: &Path, result: &Path) -> Result<SearchResult, Error> {
-    let (a, b) = (Contents::open(input)?.read()?, Contents::open(result)?.read()?);
+pub fn find(input: &Path, result: &Path, reading: ReadingOf) -> Result<SearchResult, Error> {
+    let [a, b] = both(input, result, reading)?;
     let blocks = if hosts::is_silent(&a) || hosts::is_silent(&b) { BLOCKS.map(Some).to_vec() } else { vec![None] };
     let mut last = None;
     for block in blocks {
@@ -71,18 +71,24 @@ pub fn find(input: &Path, result: &Path) -> Result<SearchResult, Error> {
 ///
 /// # Errors
 /// [`Error`] if a file can't be read.
-pub fn links(input: &Path, result: &Path) -> Result<Vec<Link>, Error> {
-    let (a, b) = (Contents::open(input)?.read()?, Contents::open(result)?.read()?);
+pub fn links(input: &Path, result: &Path, reading: ReadingOf) -> Result<Vec<Link>, Error> {
+    let [a, b] = both(input, result, reading)?;
     let block = (hosts::is_silent(&a) || hosts::is_silent(&b)).then_some(BLOCKS[0]);
     Ok(same::links(&for_block(&a, block), &for_block(&b, block)))
 }
 
-/// The readings that a verdict about the models in two files rests on, if it holds.
+/// The readings of ONNX Runtime that a verdict about the models in two files rests on, if it holds and is about these readings.
 ///
 /// # Errors
 /// [`Error`] if a file can't be read.
 pub fn readings(input: &Path, result: &Path) -> Result<Vec<AssumedReading>, Error> {
-    Ok(readings::of(&Contents::open(input)?.read()?, &Contents::open(result)?.read()?))
+    let [a, b] = both(input, result, ReadingOf::OnnxRuntime)?;
+    Ok(readings::of(&a, &b))
+}
+
+fn both(input: &Path, result: &Path, reading: ReadingOf) -> Result<[Model; 2], Error> {
+    let read = |path| Contents::open(path)?.read_as(reading).read();
+    Ok([read(input)?, read(result)?])
 }
 
 fn for_block(model: &Model, block: Option<i64>) -> Model {
@@ -93,6 +99,7 @@ pub(crate) fn found(a: &Model, b: &Model) -> SearchResult {
     let pair = Pair { a, b, agreed: &Agreed::default(), proof: &Proof::default() };
     let verdict = verdict(&pair);
     let holds = verdict.holds();
+    let rests = holds && a.reading == ReadingOf::OnnxRuntime;
     let cut = if holds { None } else { cut::smallest(a, b, &same::pairs(a, b)) };
-    SearchResult { verdict, cut, readings: if holds { readings::of(a, b) } else { Vec::new() } }
+    SearchResult { verdict, cut, readings: if rests { readings::of(a, b) } else { Vec::new() } }
 }

@@ -9,8 +9,7 @@ use crate::checks::agreed::Agreed;
 use crate::checks::check::{Pair, verdict};
 use crate::checks::verdict::Verdict;
 use crate::error::Error;
-use crate::files::contents::Contents;
-use crate::files::model::{Attr, Function, Graph, Input, Model, Node, Tensor};
+use crate::files::model::{Attr, Function, Graph, Input, Model, Node, ReadingOf, Tensor};
 use bytes::Bytes;
 use half::{bf16, f16};
 use serde::Serialize;
@@ -44,8 +43,9 @@ pub struct UpToTypes {
 ///
 /// # Errors
 /// [`Error`] if a file can't be read.
-pub fn find_up_to_types(input: &Path, result: &Path) -> Result<Option<UpToTypes>, Error> {
-    Ok(between(&Contents::open(input)?.read()?, &Contents::open(result)?.read()?))
+pub fn find_up_to_types(input: &Path, result: &Path, reading: ReadingOf) -> Result<Option<UpToTypes>, Error> {
+    let [a, b] = super::both(input, result, reading)?;
+    Ok(between(&a, &b))
 }
 
 pub(crate) fn between(a: &Model, b: &Model) -> Option<UpToTypes> {

@@ -42,9 +42,10 @@ struct Seen<'m> {
 }
 
 /// Every row is a reading of ONNX Runtime.
-const ROWS: [Row; 3] = [
+const ROWS: [Row; 4] = [
     ("a count or a condition of a Loop that is a list of one number is this number", is_listed_loop),
     ("before operator set 11 the nearest place of a larger image is the place below", is_old_nearest),
+    ("before operator set 11 a place that lies between others is counted from the first one", is_old_linear),
     ("a scale that is no whole number times an extent is a product of floats of 32 bits, rounded down", is_fraction),
 ];
 
@@ -93,10 +94,20 @@ fn is_resize(seen: &Seen<'_>) -> bool {
     matches!(seen.node.op.as_str(), "Resize" | "Upsample")
 }
 
-fn is_old_nearest(seen: &Seen<'_>) -> bool {
+fn is_nearest(seen: &Seen<'_>) -> bool {
     let mode = seen.node.attrs.iter().find(|(name, _)| name == "mode");
-    let nearest = mode.is_none_or(|(_, mode)| matches!(mode, Attr::Text(text) if text == b"nearest"));
-    is_resize(seen) && seen.opset < 11 && nearest && seen.scales().is_none_or(|scales| scales.iter().any(|s| *s > 1.0))
+    mode.is_none_or(|(_, mode)| matches!(mode, Attr::Text(text) if text == b"nearest"))
+}
+
+fn is_old_linear(seen: &Seen<'_>) -> bool {
+    is_resize(seen) && seen.opset < 11 && !is_nearest(seen)
+}
+
+fn is_old_nearest(seen: &Seen<'_>) -> bool {
+    is_resize(seen)
+        && seen.opset < 11
+        && is_nearest(seen)
+        && seen.scales().is_none_or(|scales| scales.iter().any(|s| *s > 1.0))
 }
 
 fn is_fraction(seen: &Seen<'_>) -> bool {

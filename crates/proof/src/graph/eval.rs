@@ -1,6 +1,7 @@
 //! Walks a graph and says of each value which term it is, and under which index map.
 
-use crate::files::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node, Tensor};
+use crate::files::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node, ReadingOf, Tensor};
+use crate::graph::loops;
 use crate::graph::opaque::{Occurrences, Told};
 use crate::graph::sizes::Sizes;
 use crate::ops::{self, Call};
@@ -287,6 +288,7 @@ impl Machine {
             inputs: told.inputs,
             results: node.outputs.iter().map(|o| !o.is_empty()).collect(),
             block: scope.model.block,
+            reading: scope.model.reading,
             terms: &mut self.terms,
         }
     }
@@ -377,6 +379,9 @@ impl Machine {
         }
         match (node.op.as_str(), told.inputs, find("then_branch"), find("else_branch"), find("body")) {
             ("If", [Some(condition)], Some(yes), Some(no), None) => self.branches(scope, condition, [yes, no], values),
+            ("Loop", _, None, None, Some(body)) if scope.model.reading == ReadingOf::Onnx && loops::is_listed(body) => {
+                self.opaque_bodies(scope, node, told, bodies, values)
+            }
             ("Loop", _, None, None, Some(body)) => self.repeated(scope, (node, body), told.inputs, values),
             ("Scan", _, None, None, Some(body)) => {
                 let before = self.occurrences.clone();

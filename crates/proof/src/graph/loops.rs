@@ -233,6 +233,11 @@ impl Machine {
     }
 }
 
+/// Whether a body declares its count or its condition as a list, which the standard does not allow.
+pub(crate) fn is_listed(body: &Graph) -> bool {
+    body.inputs.iter().take(2).any(|input| input.dims.as_ref().is_some_and(|dims| !dims.is_empty()))
+}
+
 /// Whether a round leaves the shape of a carried value as it is.
 pub(crate) fn stays(one: &Carried, value: &Value, next: &Value) -> bool {
     let alike = next.dtype == value.dtype && next.shape() == value.shape() && !next.is_opaque();

@@ -1,7 +1,9 @@
 //! Ops that act along some axes, where the order of indices matters, and treat the others alike.
 
-use super::picks::{listed, parts_of, pick, range};
+use super::joins::{self, behind};
+use super::picks::{listed, of_repeats, parts_of, pick, range};
 use super::{Call, Made, Results, axes_of, axis_of, blocked, movement, one};
+use crate::files::model::ReadingOf;
 use crate::lemmas::halves::{BFLOAT16, DOUBLE, FLOAT, HALF};
 use crate::terms::arg::{Acted, Op};
 use crate::terms::name::{Name, Own};
@@ -84,7 +86,11 @@ fn part_of_open(terms: &mut Terms, x: &Value, axis: usize, [start, end, step]: [
         (-1, ..0, ..0) if end == first && step > first => terms.quotient_of(extent, -step - 1, -step),
         _ => None,
     };
-    let acted = Acted { axis, told: vec![start, end, step], out: out.ok_or_else(unknown)? };
+    let out = out.ok_or_else(unknown)?;
+    if let Some(y) = of_repeats(x, axis, out) {
+        return Ok(y);
+    }
+    let acted = Acted { axis, told: vec![start, end, step], out };
     let op = Op { name: Name::Own(Own::Part), attrs: &[], dtype: x.dtype };
     terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
 }
@@ -132,6 +138,14 @@ fn concat(call: &mut Call<'_>) -> Made {
     if values.iter().any(|v| v.rank() != first.rank() || v.dtype != first.dtype) {
         return Err("its operands have different ranks or types".to_owned());
     }
+    let values = joins::flattened(call.terms, values, axis);
+    let y = concat_parts(call, &values, axis)?;
+    joins::note(call.terms, &y, axis, values);
+    Ok(y)
+}
+
+fn concat_parts(call: &mut Call<'_>, values: &[Value], axis: usize) -> Made {
+    let first = &values[0];
     if let Some((other, at)) = values
         .iter()
         .find_map(|v| Some((v, (0..v.rank()).find(|&at| at != axis && v.shape()[at] != first.shape()[at])?)))
@@ -144,7 +158,7 @@ fn concat(call: &mut Call<'_>) -> Made {
         call.terms.mismatch((first, at), (other, at));
         if let Some(wide) = call.terms.stretched(&values.iter().collect::<Vec<_>>(), Some(axis)) {
             let op = Op { name: Name::Model("Concat"), attrs: &[], dtype: first.dtype };
-            return behind(call, &op, &wide, axis);
+            return behind(call.terms, &op, &wide, axis);
         }
     }
     let logical: Option<Vec<Value>> = values.iter().map(|v| blocked::recognized(call, v, axis)).collect();
@@ -155,7 +169,7 @@ fn concat(call: &mut Call<'_>) -> Made {
             return Ok(y);
         }
     }
-    slotted(call, &op, &values, axis)
+    slotted(call, &op, values, axis)
 }
 
 /// The same for values that may have slots along the axis: the real places come first, then the slots of all.
@@ -163,7 +177,7 @@ fn slotted(call: &mut Call<'_>, op: &Op<'_>, values: &[Value], axis: usize) -> M
     let parts: Option<Vec<_>> = values.iter().map(|v| slots::bare(call.terms, v, axis)).collect();
     let dialect = |v: &Value| slots::stripped(call.terms, v, axis).is_some();
     let Some(parts) = parts.filter(|_| call.block.is_some() && values.iter().any(dialect)) else {
-        return behind(call, op, values, axis);
+        return behind(call.terms, op, values, axis);
     };
     let (mut runs, mut start) = (Vec::new(), 0);
     for (part, value) in parts.iter().zip(values) {
@@ -172,28 +186,10 @@ fn slotted(call: &mut Call<'_>, op: &Op<'_>, values: &[Value], axis: usize) -> M
     }
     let zero = parts.iter().all(|part| part.fill == Fill::Zero);
     let inner: Vec<Value> = parts.into_iter().map(|part| part.value).collect();
-    let y = behind(call, op, &inner, axis)?;
+    let y = behind(call.terms, op, &inner, axis)?;
     let fill = if zero { Fill::Zero } else { Fill::Unknown };
     slots::filled(call.terms, &y, axis, &slots::joined(runs), start, fill)
         .ok_or_else(|| "its slots do not fit".to_owned())
-}
-
-/// Values one behind the other. Parts of the same extent are a stack of parts: an axis that counts them, and their own one.
-fn behind(call: &mut Call<'_>, op: &Op<'_>, values: &[Value], axis: usize) -> Made {
-    let split = || "its operands have axes that do not split alike".to_owned();
-    let part = values[0].shape().get(axis).copied().ok_or_else(split)?;
-    if part > 1 && values.iter().all(|v| v.shape() == values[0].shape()) {
-        let mut one = values[0].shape();
-        one.insert(axis, 1);
-        let parts: Option<Vec<Value>> = values.iter().map(|v| v.reshaped(&one)).collect();
-        let made = parts.and_then(|parts| call.terms.joined(op, &parts.iter().collect::<Vec<_>>(), axis));
-        let mut whole = values[0].shape();
-        whole[axis] *= values.len() as i64;
-        if let Some(made) = made.and_then(|stack| stack.reshaped(&whole)) {
-            return Ok(made);
-        }
-    }
-    call.terms.joined(op, &values.iter().collect::<Vec<_>>(), axis).ok_or_else(split)
 }
 
 /// Joins of quantized parts: what each part's numbers mean is known and part of the op.
@@ -215,7 +211,7 @@ fn quantized_concat(call: &mut Call<'_>) -> Made {
     }
     let rank = values.first().ok_or("it has no operands")?.rank();
     let axis = axis_of(call.int("axis", 0), rank)?;
-    behind(call, &Op { name: Name::Model("com.microsoft.QLinearConcat"), attrs: &attrs, dtype }, &values, axis)
+    behind(call.terms, &Op { name: Name::Model("com.microsoft.QLinearConcat"), attrs: &attrs, dtype }, &values, axis)
 }
 
 fn pad(call: &mut Call<'_>) -> Made {
@@ -297,7 +293,7 @@ fn resize(call: &mut Call<'_>) -> Made {
     for (at, &axis) in axes.iter().enumerate() {
         let extent = shape[axis];
         let (out, told) = match (&scales, &sizes) {
-            (Some(scales), _) => (scaled(call.terms, extent, scales[at])?, i64::from(scales[at].to_bits())),
+            (Some(scales), _) => (scaled(call, extent, scales[at])?, i64::from(scales[at].to_bits())),
             (None, Some(sizes)) => (sizes[at], -1),
             (None, None) => (extent, -1),
         };
@@ -311,6 +307,9 @@ fn resize(call: &mut Call<'_>) -> Made {
     }
     if acted.is_empty() {
         return Ok(x);
+    }
+    if old && call.reading == ReadingOf::Onnx {
+        return Err("the checker does not know which places this operator set reads".to_owned());
     }
     if let Some(y) = repeated(call, &x, &acted) {
         return Ok(y);
@@ -332,9 +331,15 @@ fn resize(call: &mut Call<'_>) -> Made {
 }
 
 /// An extent times a scale, rounded down.
-fn scaled(terms: &mut Terms, extent: i64, scale: f32) -> Result<i64, String> {
+fn scaled(call: &mut Call<'_>, extent: i64, scale: f32) -> Result<i64, String> {
+    let terms = &mut *call.terms;
     if !terms.is_open(extent) {
-        let out = (extent as f32 * scale).floor() as i64;
+        // The standard's product is exact: 24 bits times 29 are at most the 53 of a double.
+        let out = match call.reading {
+            ReadingOf::OnnxRuntime => (extent as f32 * scale).floor() as i64,
+            ReadingOf::Onnx if extent < 1 << 29 => (extent as f64 * f64::from(scale)).floor() as i64,
+            ReadingOf::Onnx => return Err("the checker does not know what extent it makes".to_owned()),
+        };
         return terms.closed(out).map(|()| out);
     }
     let whole = |scale: f32| Some(scale).filter(|scale| scale.fract() == 0.0 && (1.0..=1024.0).contains(scale));

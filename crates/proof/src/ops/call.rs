@@ -1,6 +1,6 @@
 //! One use of an op, and how its attributes and operands are read.
 
-use crate::files::model::Attr;
+use crate::files::model::{Attr, ReadingOf};
 use crate::terms::arg::Op;
 use crate::terms::name::Name;
 use crate::terms::pointwise::{Made, pointwise};
@@ -18,6 +18,7 @@ pub(crate) struct Call<'c> {
     pub(crate) results: Vec<bool>,
     /// Channels of a block on the hosts that the file is for.
     pub(crate) block: Option<i64>,
+    pub(crate) reading: ReadingOf,
     pub(crate) terms: &'c mut Terms,
 }
 

@@ -1,6 +1,8 @@
 //! Ops that treat all indices along an axis alike: pointwise ones, and those that take the indices of some axes as a set.
 
-use super::{BROADCASTS_SINCE, Call, Made, Results, axes_of, movement, one, pointwise, quantize, together, window};
+use super::{
+    BROADCASTS_SINCE, Call, Made, Results, axes_of, movement, needless, one, pointwise, quantize, together, window,
+};
 use crate::files::model::{Attr, width};
 use crate::lemmas::halves::{self, BFLOAT16, DOUBLE, FLOAT, HALF};
 use crate::lemmas::real::through;
@@ -13,7 +15,7 @@ use crate::terms::value::Value;
 use crate::terms::view::View;
 use std::rc::Rc;
 
-const BOOL: u8 = 9;
+pub(super) const BOOL: u8 = 9;
 
 /// Pointwise ops whose result has the type of their first operand.
 const POINTWISE: &[&str] = &[
@@ -163,6 +165,9 @@ fn every(call: &mut Call<'_>, dtype: u8) -> Made {
         return Ok(only.clone());
     }
     if let Some(x) = unchanged(call) {
+        return Ok(x);
+    }
+    if let Some(x) = needless::of(call) {
         return Ok(x);
     }
     if call.op == "Clip" {

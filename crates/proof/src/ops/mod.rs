@@ -13,7 +13,9 @@ mod halves;
 mod heads;
 mod indexed;
 mod integers;
+mod joins;
 mod movement;
+mod needless;
 mod picks;
 mod placed;
 mod quantize;
@@ -169,8 +171,8 @@ impl Call<'_> {
 
     /// What an op of ONNX of this version makes of these operands.
     fn inner_of(&mut self, opset: i64, op: &str, attrs: &[(String, Attr)], inputs: &[Option<Value>]) -> Made {
-        let (domain, results, block) = ("", vec![true], self.block);
-        let mut inner = Call { op, domain, opset, attrs, inputs, results, block, terms: self.terms };
+        let (domain, results, block, reading) = ("", vec![true], self.block, self.reading);
+        let mut inner = Call { op, domain, opset, attrs, inputs, results, block, reading, terms: self.terms };
         let made = run(&mut inner).ok_or_else(|| format!("the checker does not know {op}"))?;
         made?.pop().flatten().ok_or_else(|| format!("{op} makes nothing"))
     }

@@ -2,6 +2,7 @@
 
 use super::blocks;
 use super::call::Call;
+use super::joins;
 use crate::lemmas::real::operand;
 use crate::terms::align::term_of;
 use crate::terms::arg::{Acted, Op};
@@ -35,6 +36,9 @@ pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -
             return pick(terms, &found.value, axis, &inner);
         }
     }
+    if let Some(y) = of_repeats(x, axis, indices.len() as i64).or_else(|| joins::pick(terms, x, axis, indices)) {
+        return Ok(y);
+    }
     if let Some(y) = pick_again(terms, x, axis, indices) {
         return Ok(y);
     }
@@ -51,6 +55,14 @@ pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -
     let acted = Acted { axis, told: indices.to_vec(), out: indices.len() as i64 };
     let op = Op { name: Name::Own(Own::Pick), attrs: &[], dtype: x.dtype };
     terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
+}
+
+/// So many indices of an axis along which a value repeats.
+pub(super) fn of_repeats(x: &Value, axis: usize, count: i64) -> Option<Value> {
+    let digits = x.view.get(axis).filter(|digits| !digits.is_empty())?;
+    let mut view = x.view.clone();
+    view[axis] = digits.iter().all(|digit| digit.axis == REPEAT).then(|| normal([Digit::repeat(count)]))?;
+    Some(Value { view, ..x.clone() })
 }
 
 /// Indices of the last axis of a value, as a term that picks them has them.

@@ -12,6 +12,7 @@ use crate::terms::real::{Cores, RealForm};
 use crate::terms::strided::Elements;
 use crate::terms::symbolic::Symbolic;
 use crate::terms::value::{Source, Value};
+use crate::terms::view::View;
 use crate::terms::windows::Convolved;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -53,10 +54,20 @@ pub(crate) struct Terms {
     pub(crate) halves: FxHashMap<u32, u32>,
     /// Extents that do not fit.
     pub(crate) fits: Fits,
+    /// Values one behind the other, by the term of what they are then.
+    pub(crate) joins: FxHashMap<u32, Join>,
     /// What stands for extents, if all sizes are looked at.
     pub(crate) symbolic: Option<Symbolic>,
     /// Whether operands whose axes do not split alike are taken as they lie.
     pub(crate) apart: bool,
+}
+
+/// A value, as its term sees it, that is these parts along an axis.
+#[derive(Debug)]
+pub(crate) struct Join {
+    pub(crate) view: View,
+    pub(crate) axis: usize,
+    pub(crate) parts: Vec<Value>,
 }
 
 /// Lemmas that were used.
@@ -88,6 +99,7 @@ impl Terms {
             convolved: Convolved::default(),
             halves: FxHashMap::default(),
             fits: Fits::default(),
+            joins: FxHashMap::default(),
             symbolic: None,
             apart: false,
         }

@@ -64,7 +64,7 @@ fn a_scan_is_one_term_if_its_body_is() {
 }
 
 /// A loop that carries one value and collects one.
-fn looped(lines: &[Line<'_>], outputs: &[&str], operands: &[&str], result: usize) -> Model {
+pub(super) fn looped(lines: &[Line<'_>], outputs: &[&str], operands: &[&str], result: usize) -> Model {
     with_body("Loop", operands, body(&["i", "go", "v"], lines, outputs), |made| {
         let mut names = vec!["last".to_owned(), "all".to_owned()];
         "y".clone_into(&mut names[result]);
