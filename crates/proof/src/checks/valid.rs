@@ -79,6 +79,13 @@ pub(crate) fn is_valid(model: &Model) -> bool {
     faults(model).is_empty()
 }
 
+/// Whether a convolution is told its padding in two ways, which the standard does not allow and no runtime loads; pools are taken so.
+fn is_padded_twice(node: &Node) -> bool {
+    let attr = |wanted: &str| node.attrs.iter().find(|(name, _)| name == wanted).map(|(_, attr)| attr);
+    let found = matches!(attr("auto_pad"), Some(Attr::Text(how)) if !how.is_empty() && how != b"NOTSET");
+    node.op.contains("Conv") && found && attr("pads").is_some()
+}
+
 fn is_same(fault: &Fault<'_>, other: &Fault<'_>) -> bool {
     let node = match (fault.node, other.node) {
         (None, None) => true,
@@ -254,7 +261,8 @@ impl<'m> Faults<'m> {
             return more.then(|| "it has more operands or results than its function".to_owned());
         }
         if node.domain.is_empty() {
-            return schema::fault(node, opset);
+            let twice = || is_padded_twice(node).then(|| "it has pads and finds padding by itself".to_owned());
+            return schema::fault(node, opset).or_else(twice);
         }
         if let Some(why) = schema::own_fault(node, opset) {
             return Some(why);

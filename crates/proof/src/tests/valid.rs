@@ -37,6 +37,7 @@ fn nodes_that_the_standard_has_are_taken_wherever_they_stand() {
         dead("Cast", &["x"], &["d"], &[("to", Attr::Int(10))]),
         dead("Concat", &["x", "x", "x"], &["d"], &[("axis", Attr::Int(1))]),
         dead("Dropout", &["x"], &["d", "mask"], &[]),
+        dead("Conv", &["x", "x"], &["d"], &[("pads", Attr::Ints(vec![0; 4])), ("auto_pad", Attr::Text(b"NOTSET".to_vec()))]),
         declared(1, &[2, 6, 4, 5]),
     ];
     for mut b in right {
@@ -67,6 +68,10 @@ fn what_the_standard_does_not_have_is_refused_unless_the_model_has_it() {
         ("a word that is none", {
             let attrs = [("auto_pad", Attr::Text(b"SAME".to_vec())), ("kernel_shape", Attr::Ints(vec![1, 1]))];
             dead("MaxPool", &["x"], &["d"], &attrs)
+        }),
+        ("padding that is told twice", {
+            let attrs = [("auto_pad", Attr::Text(b"VALID".to_vec())), ("pads", Attr::Ints(vec![0; 4]))];
+            dead("Conv", &["x", "x"], &["d"], &attrs)
         }),
         ("two nodes of one name", with(|graph| graph.nodes.iter_mut().for_each(|node| node.name = "n".to_owned()))),
         ("a domain without an import", {
