@@ -440,8 +440,13 @@ fn webgpu_interpolates_images_only_channels_first() {
 
 /// The model for CUDA, its results held against those of the input, and the Transposes that are left of both on the device.
 fn on_cuda(net: &Net) -> (ModelProto, [usize; 2]) {
+    audited(net, "cuda")
+}
+
+/// The model for a provider, its results held against those of the input, and the Transposes that are predicted of both.
+fn audited(net: &Net, provider: &str) -> (ModelProto, [usize; 2]) {
     let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
-    let provider = Provider::of("cuda").expect("a known provider");
+    let provider = Provider::of(provider).expect("a known provider");
     let left = audit_device(&model, &provider, &Options::default()).expect("it is audited");
     let result = optimize(&model, &OrtNhwc::of(provider), &Options::default().strict()).expect("it is optimized");
     let bytes = result.to_bytes().expect("it is written");
@@ -486,6 +491,24 @@ fn heads_need_no_transpose_on_cuda() {
         let (model, [_, left]) = on_cuda(&attention(batch, flat));
         assert!(left <= usize::from(batch > 1), "{batch} sequences, flat {flat}: {left}");
         assert_eq!(count(&model, "Einsum"), 0, "which turns its operands itself");
+    }
+}
+
+#[test]
+fn keys_alone_are_transposed_on_webgpu() {
+    for (batch, flat) in [(1, false), (1, true), (3, false), (3, true)] {
+        let net = attention(batch, flat);
+        for provider in ["webgpu", "webgpu@1.27"] {
+            let (model, left) = audited(&net, provider);
+            assert_eq!(left, [4, 1], "{batch} sequences, flat {flat}, {provider}");
+            // Einsum would be slower than the Transpose.
+            assert_eq!(["Einsum", "Conv"].map(|op| count(&model, op)), [0, 1]);
+        }
+        let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
+        let target = OrtNhwc::of(Provider::of("webgpu").expect("a known provider"));
+        let exact = optimize(&model, &target, &Options::default().numerics(Numerics::Exact)).expect("it is optimized");
+        let exact = ModelProto::decode(&*exact.to_bytes().expect("it is written")).expect("a model");
+        assert_eq!(count(&exact, "Conv"), 0, "every bit has to stay");
     }
 }
 
