@@ -522,6 +522,47 @@ fn a_normalization_over_one_group_stays_where_features_lie_on_cuda() {
     assert!(left < before && left <= 2, "{before} to {left}");
 }
 
+/// A network of QLinear ops: convolutions, a pool of their integers, a sum, and parts of channels that change places. The second scale
+/// may be computed.
+fn of_units(known: bool) -> Net {
+    let net = bytes_of(Net::new(17).input("x", F32, &[1, 8, 8, 8]), "x").floats("w", I8, &[8, 8, 3, 3], true);
+    let net = net.values("ws", F32, &[8], &[0.01; 8]).values("wz", I8, &[8], &[0.0; 8]).floats("b", I32, &[8], true);
+    let net = if known { net.values("t", F32, &[], &[0.5]) } else { net.input("t", F32, &[]) };
+    let conv = ["q", "s", "z", "w", "ws", "wz", "t", "z", "b"];
+    let net = net.node_with("QLinearConv", &conv, "c", &[SAME]);
+    let net = net.node_with("MaxPool", &["c"], "p", &[("kernel_shape", &[2, 2]), ("strides", &[2, 2])]);
+    let net = net.ints("parts", &[1, 2, 4, 4, 4]).ints("whole", &[1, 8, 4, 4]).node("Reshape", &["p", "parts"], "r");
+    let net =
+        net.node_with("Transpose", &["r"], "u", &[("perm", &[0, 2, 1, 3, 4])]).node("Reshape", &["u", "whole"], "m");
+    let last = ["m", "t", "z", "w", "ws", "wz", "t", "z", "b"];
+    net.node_with("QLinearConv", &last, "o", &[SAME]).node("DequantizeLinear", &["o", "t", "z"], "y").output("y", F32)
+}
+
+#[test]
+fn units_of_integers_are_ops_between_quantizations() {
+    let net = of_units(true);
+    let (model, [before, left]) = audited(&net, "qnn");
+    let ops = ["QLinearConv", "Conv", "MaxPool"].map(|op| count(&model, op));
+    assert_eq!(ops, [0, 2, 1]);
+    assert!(left < before, "{before} to {left}");
+    let pool = nodes(&model).iter().find(|node| node.op_type.as_deref() == Some("MaxPool")).expect("a pool");
+    let reads = |name: &str| nodes(&model).iter().find(|node| node.output.iter().any(|y| y == name));
+    let mut made = pool.input.first().and_then(|x| reads(x)).expect("a node makes what it reads");
+    if made.op_type.as_deref() == Some("Transpose") {
+        made = reads(&made.input[0]).expect("a node makes what that reads");
+    }
+    assert_eq!(made.op_type.as_deref(), Some("DequantizeLinear"), "the pool is one of floats");
+    // Providers that have such ops, scales that nobody knows, and bits that have to stay.
+    assert_eq!(count(&audited(&net, "xnnpack").0, "QLinearConv"), 2);
+    assert_eq!(count(&audited(&of_units(false), "qnn").0, "QLinearConv"), 2);
+    let exact = ModelProto::decode(made_exact(&net).as_slice()).expect("a model");
+    assert_eq!(count(&exact, "QLinearConv"), 2);
+}
+
+fn made_exact(net: &Net) -> Vec<u8> {
+    made(&net.bytes(), Numerics::Exact)
+}
+
 #[test]
 fn a_file_with_more_transposes_is_not_written_however_small_they_are() {
     // One Transpose of the sum, or one of each summand, which are smaller by far.

@@ -14,6 +14,7 @@ mod join_norms;
 mod join_scales;
 mod join_views;
 mod order_channels;
+mod part_units;
 mod pick_channels;
 pub mod predict;
 pub mod providers;
@@ -93,6 +94,7 @@ impl OrtNhwc {
         let source =
             format!("a model of {}, ONNX Runtime {} and newer: {}", provider.about, provider.since(), provider.source);
         let quantized_units = provider.device.quantized_units;
+        let parts = part_units::pass(&provider);
         let rates = Arc::new(Rates { provider });
         let mut forms: Vec<Box<dyn TargetForm>> = vec![
             Box::new(wrapped::Wrapped(Arc::clone(&rates))),
@@ -107,6 +109,7 @@ impl OrtNhwc {
             forms.push(Box::new(strided_product::StridedProducts(Arc::clone(&rates))));
         }
         let mut passes = vec![
+            parts,
             digits::pass(),
             order_channels::pass(),
             pick_channels::pass(quantized_units),
