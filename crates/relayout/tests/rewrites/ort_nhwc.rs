@@ -526,7 +526,7 @@ fn a_normalization_over_one_group_stays_where_features_lie_on_cuda() {
 /// may be computed.
 fn of_units(known: bool) -> Net {
     let net = bytes_of(Net::new(17).input("x", F32, &[1, 8, 8, 8]), "x").floats("w", I8, &[8, 8, 3, 3], true);
-    let net = net.values("ws", F32, &[8], &[0.01; 8]).values("wz", I8, &[8], &[0.0; 8]).floats("b", I32, &[8], true);
+    let net = net.values("ws", F32, &[8], &[0.0137; 8]).values("wz", I8, &[8], &[0.0; 8]).floats("b", I32, &[8], true);
     let net = if known { net.values("t", F32, &[], &[0.5]) } else { net.input("t", F32, &[]) };
     let conv = ["q", "s", "z", "w", "ws", "wz", "t", "z", "b"];
     let net = net.node_with("QLinearConv", &conv, "c", &[SAME]);
