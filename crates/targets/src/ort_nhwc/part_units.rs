@@ -227,7 +227,7 @@ fn scale_of_sums(graph: &Graph, operands: &[Operand]) -> Option<Constant> {
     let (a, b) = (a?, b?);
     let ([a], many) = (a.to_floats(1)?[..].try_into().ok()?, b.to_floats(usize::try_from(b.elems()?).ok()?)?);
     let a: f64 = a;
-    #[expect(clippy::cast_possible_truncation, reason = "both are float32, and so is what a runtime multiplies")]
+    // Both are float32, and so is what a runtime multiplies.
     let product = |b: f64| f64::from(a as f32 * b as f32);
     Some(Constant::floats(many.into_iter().map(product), &b.dims))
 }
