@@ -522,6 +522,31 @@ fn a_normalization_over_one_group_stays_where_features_lie_on_cuda() {
     assert!(left < before && left <= 2, "{before} to {left}");
 }
 
+/// Queries, keys and values of several windows, of one product; so many of the three are read.
+fn taken_apart(parts: usize) -> Net {
+    let net =
+        Net::new(17).input("x", F32, &[4, 20, 24]).floats("w", F32, &[24, 72], true).node("MatMul", &["x", "w"], "m");
+    let net = net.ints("apart", &[4, 20, 3, 3, 8]).node("Reshape", &["m", "apart"], "r");
+    let net = net.node_with("Transpose", &["r"], "t", &[("perm", &[2, 0, 3, 1, 4])]);
+    (0..parts).fold(net, |net, part| {
+        let [place, taken, y] = ["place", "taken", "y"].map(|what| format!("{what}{part}"));
+        let net =
+            net.values(&place, I64, &[], &[part as f32]).node_with("Gather", &["t", &place], &taken, &[("axis", &[0])]);
+        net.node("Relu", &[&taken], &y).output(&y, F32)
+    })
+}
+
+#[test]
+fn what_is_taken_apart_behind_a_transpose_is_a_split_behind_it() {
+    for provider in ["qnn", "webgpu"] {
+        let (model, left) = audited(&taken_apart(3), provider);
+        assert_eq!((count(&model, "Gather"), count(&model, "Split"), left), (0, 1, [3, 1]), "{provider}");
+    }
+    // One of the parts is read by nobody, and this version moves nothing through Gathers.
+    assert_eq!(count(&audited(&taken_apart(2), "qnn").0, "Split"), 0);
+    assert_eq!(count(&audited(&taken_apart(3), "webgpu@1.27").0, "Split"), 0);
+}
+
 /// A network of QLinear ops: convolutions, a pool of their integers, a sum, and parts of channels that change places. The second scale
 /// may be computed.
 fn of_units(known: bool) -> Net {

@@ -26,6 +26,7 @@ mod wrapped;
 
 use crate::shared::data::{interpolates_elsewhere, whole_axis_is_outer};
 use crate::shared::forms::packed::PackedHeads;
+use crate::shared::split_parts;
 pub use predict::predict;
 pub use providers::Provider;
 use providers::Unknown;
@@ -119,6 +120,10 @@ impl OrtNhwc {
             read_shapes::pass(),
             delay_transposes::pass(),
         ];
+        // There a Transpose of queries, keys and values moves through the Gathers behind it, and is three.
+        if rates.provider.splits() && !rates.provider.device.fuses_products {
+            passes.push(split_parts::pass(&["write_forms"]));
+        }
         if rates.provider.contributes(contributed_norm::OP) {
             passes.push(join_norms::pass());
             // Before the form that is written with standard ops: where both could be taken it is the one that is asked first.

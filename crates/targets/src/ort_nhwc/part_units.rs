@@ -40,9 +40,10 @@ const SINCE: i64 = 10;
 /// The pass; for a device that is not given such units it does nothing.
 pub(super) fn pass(provider: &Provider) -> Pass {
     let wanted = provider.device.parts_units;
-    let is = Declared::new(RULE.name, Slot::Prepare, "forms stand for ops of floats, and what is around them is decided")
-        .before(&["fold_copies"])
-        .rules(&[&RULE]);
+    let is =
+        Declared::new(RULE.name, Slot::Prepare, "forms stand for ops of floats, and what is around them is decided")
+            .before(&["fold_copies"])
+            .rules(&[&RULE]);
     Pass::on_each_graph(is, move |graph, cx: &mut Context<'_>| {
         let opset = cx.settings.opset;
         if !wanted || cx.settings.numerics < Numerics::Reassociate || opset < SINCE {
@@ -139,7 +140,11 @@ impl Unit {
         let mut floats: Vec<Option<ValueId>> = Vec::new();
         let bias = self.bias.map(|(x, scale)| {
             let axis = (scale.elems() != Some(1)).then_some(0);
-            Builder::at(graph, n).named(&first).constant("bias_scale", scale).map(|s| Operand { x, scale: (s, None), axis })
+            Builder::at(graph, n).named(&first).constant("bias_scale", scale).map(|s| Operand {
+                x,
+                scale: (s, None),
+                axis,
+            })
         });
         for Operand { x, scale: (scale, zero), axis } in self.operands.into_iter().chain(bias.transpose()?) {
             let ty = in_floats(&graph.value(x).ty);
