@@ -14,6 +14,7 @@ use crate::files::model::{DeclaredDim, Model, Node, Tensor};
 use crate::graph::eval::{Machine, Refusal, SHAPELESS, Values, described, explained, needed};
 use crate::graph::sizes;
 use crate::lemmas::halves;
+use crate::ops;
 use crate::terms::align::term_of;
 use crate::terms::state::Terms;
 use crate::terms::symbolic::Symbolic;
@@ -143,6 +144,13 @@ fn alike(a: &Model, b: &Model) -> bool {
     ops(a) == ops(b)
 }
 
+/// Whether the result has ops between quantizations in the place of units of integers.
+fn parted(a: &Model, b: &Model) -> bool {
+    let count = |model: &Model, is: fn(&Node) -> bool| model.graph.nodes.iter().filter(|node| is(node)).count();
+    let less = |is| count(b, is) < count(a, is);
+    less(|node| ops::is_unit(&node.op)) && !less(|node| node.op == "DequantizeLinear")
+}
+
 /// The verdict for these sizes of symbolic dims and for others that are made up, or for all sizes.
 pub(crate) fn attempt(pair: &Pair<'_>, sizes: Option<BTreeMap<String, i64>>) -> Attempt {
     attempt_by(Machine::new(sizes), pair)
@@ -152,6 +160,7 @@ fn attempt_by(mut machine: Machine, pair: &Pair<'_>) -> Attempt {
     let Pair { a, b, .. } = *pair;
     let powers = |model: &Model| model.graph.nodes.iter().filter(|node| node.op == "Pow").count();
     machine.terms.rounds = powers(b) < powers(a);
+    machine.terms.parted = parted(a, b);
     let links = links(&mut machine, pair);
     let (fits, is_read) = (machine.terms.fits.is_well(), !machine.terms.is_of_input());
     let fixed = machine.terms.symbolic.as_ref().and_then(|symbolic| symbolic.found.clone());

@@ -38,9 +38,13 @@ pub(crate) use crate::terms::pointwise::{back, is_apart, ordered};
 pub(crate) use call::{Call, Results, axis_of};
 pub(crate) use each::choose;
 pub(crate) use sized::run as of_extents;
+pub(crate) use units::is_unit;
 
 /// What the results of an op are; `None` if it is not in the table.
 pub(crate) fn run(call: &mut Call<'_>) -> Option<Results> {
+    if let Some(y) = units::of_input(call) {
+        return Some(one(y));
+    }
     let made = plainly(call);
     if let Some(y) = units::otherwise(call, made.as_ref()) {
         return Some(one(y));

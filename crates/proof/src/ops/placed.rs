@@ -2,10 +2,13 @@
 
 use super::window;
 use super::{Call, Results, one};
+use crate::lemmas::real::{operand, through};
+use crate::terms::align::term_of;
 use crate::terms::arg::Op;
 use crate::terms::name::{Name, Own};
 use crate::terms::value::Value;
 use crate::terms::windows::Windows;
+use std::rc::Rc;
 
 /// The type of places.
 const PLACES: u8 = 7;
@@ -122,6 +125,19 @@ fn quantized(call: &mut Call<'_>) -> Results {
     one(y.permuted(&back).ok_or_else(wrong)?)
 }
 
+/// The integers of which a value is the floats, with scale and zero point. The floats rise with them, so the largest float is that of the
+/// largest integer. Where units stay whole pools are read as they are written.
+fn of_integers(call: &Call<'_>, x: &Value) -> Option<(Value, Value, Option<Value>)> {
+    let term = Rc::clone(call.terms.get(term_of(x).filter(|_| call.terms.parted && call.op == "MaxPool")?));
+    let operand = |at| operand(call.terms, &term, at).filter(|value| value.count() == 1)?.reshaped(&[]);
+    let of_bytes = term.name() == Name::Model("DequantizeLinear") && x.dtype == 1;
+    let scale = operand(1).filter(|_| of_bytes)?;
+    let rises = scale.elements().and_then(|bytes| bytes.as_ref().try_into().ok()).map(f32::from_le_bytes);
+    let rises = rises.is_some_and(|scale| scale > 0.0 && scale.is_finite());
+    let zero = if term.args.len() > 2 { Some(operand(2)?) } else { None };
+    Some((through(call.terms, x, &term, 0).filter(|q| rises && matches!(q.dtype, 2..=3))?, scale, zero))
+}
+
 fn pooling(call: &mut Call<'_>) -> Results {
     let indices = call.op == "MaxPool" && call.results.get(1) == Some(&true);
     if !indices {
@@ -131,6 +147,10 @@ fn pooling(call: &mut Call<'_>) -> Results {
     let kernel = call.ints("kernel_shape").ok_or("it has no window")?;
     let windows = windows_of(call, &kernel, x.shape().get(2..).unwrap_or_default())?;
     let counts = call.int("count_include_pad", 0) != 0;
+    if let Some((q, scale, zero)) = of_integers(call, &x).filter(|_| !indices) {
+        let y = window::pooled(call.terms, call.op, &q, windows, counts)?;
+        return one(call.inner("DequantizeLinear", &[], &[Some(y), Some(scale), zero])?);
+    }
     let y = window::pooled(call.terms, call.op, &x, windows, counts)?;
     if !indices {
         return one(y);

@@ -1,8 +1,8 @@
 //! Functions that are other ops, and units of integers: what another optimizer makes of a few ops is read as these ops.
 //!
 //! A unit of integers, such as `QLinearConv`, is by its definition a `DequantizeLinear` of each operand, the op, and a `QuantizeLinear`. The
-//! runtime computes it without floats in between, so it is that over the reals only: that is lemma 7. It is read so in the result alone,
-//! and only if the input computes what it is then.
+//! runtime computes it without floats in between, so it is that over the reals only: that is lemma 7. It is read so in the result if the
+//! input computes what it is then, and in the input if the result has fewer of them.
 
 use super::each::product;
 use super::{Call, Made, Results};
@@ -175,6 +175,21 @@ pub(super) fn otherwise(call: &mut Call<'_>, made: Option<&Results>) -> Option<V
     if let Some(lemma) = lemma {
         call.terms.by_lemma(lemma);
     }
+    Some(y)
+}
+
+/// Whether an op of this name is a unit of integers.
+pub(crate) fn is_unit(op: &str) -> bool {
+    op.starts_with("QLinear") || op == "QGemm"
+}
+
+/// What a unit of the input is by its definition, where the result has no such unit for it.
+pub(super) fn of_input(call: &mut Call<'_>) -> Option<Value> {
+    if !call.terms.parted || !call.terms.is_of_input() || !is_unit(call.op) || call.single().is_err() {
+        return None;
+    }
+    let y = unit(call)?.ok()?;
+    call.terms.read_by_lemma(UNITS);
     Some(y)
 }
 

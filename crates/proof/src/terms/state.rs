@@ -38,6 +38,8 @@ pub(crate) struct Terms {
     pub(crate) norms: FxHashMap<u32, u32>,
     /// Whether powers of constants are computed, though ONNX does not fix how they round.
     pub(crate) rounds: bool,
+    /// Whether units of integers are read as what they are by definition, also in the input.
+    pub(crate) parted: bool,
     /// What was made of large constants, with these.
     pub(crate) computed: FxHashMap<String, (Vec<Option<Value>>, Vec<Value>)>,
     /// Large quantized constants.
@@ -91,6 +93,7 @@ impl Terms {
             forms: FxHashMap::default(),
             norms: FxHashMap::default(),
             rounds: false,
+            parted: false,
             computed: FxHashMap::default(),
             quantized: Vec::new(),
             addends: Vec::new(),
@@ -126,6 +129,11 @@ impl Terms {
         if self.input.is_some() {
             *self.held.lemmas.entry(name.to_owned()).or_default() += 1;
         }
+    }
+
+    /// Notes that a lemma says what a node of the input is.
+    pub(crate) fn read_by_lemma(&mut self, name: &str) {
+        *self.held.lemmas.entry(name.to_owned()).or_default() += 1;
     }
 
     /// Notes that a constant was computed that may be rounded otherwise.

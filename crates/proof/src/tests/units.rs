@@ -217,8 +217,14 @@ fn a_unit_of_integers_is_the_op_on_floats_by_a_lemma() {
     );
     let [apart, other] = sums("b");
     assert!(!holds(&apart, &other));
-    // The other way round nobody knows it.
-    assert!(!holds(&whole, &apart));
+    // A unit of the input is read as ops on floats where the result has these in its place.
+    let found = verdict(&whole, &apart, &Proof::default());
+    assert!(
+        matches!(&found, Verdict::WithLemmas { lemmas, .. } if lemmas.contains_key("units of integers")),
+        "{found}"
+    );
+    assert!(!holds(&other, &apart));
+    assert!(matches!(verdict(&whole, &whole, &Proof::default()), Verdict::Proved { .. }), "what stays needs no lemma");
 }
 
 #[test]

@@ -440,8 +440,13 @@ fn webgpu_interpolates_images_only_channels_first() {
 
 /// The model for CUDA, its results held against those of the input, and the Transposes that are left of both on the device.
 fn on_cuda(net: &Net) -> (ModelProto, [usize; 2]) {
+    audited(net, "cuda")
+}
+
+/// The model for a provider, its results held against those of the input, and the Transposes that are predicted of both.
+fn audited(net: &Net, provider: &str) -> (ModelProto, [usize; 2]) {
     let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
-    let provider = Provider::of("cuda").expect("a known provider");
+    let provider = Provider::of(provider).expect("a known provider");
     let left = audit_device(&model, &provider, &Options::default()).expect("it is audited");
     let result = optimize(&model, &OrtNhwc::of(provider), &Options::default().strict()).expect("it is optimized");
     let bytes = result.to_bytes().expect("it is written");
@@ -490,6 +495,24 @@ fn heads_need_no_transpose_on_cuda() {
 }
 
 #[test]
+fn keys_alone_are_transposed_on_webgpu() {
+    for (batch, flat) in [(1, false), (1, true), (3, false), (3, true)] {
+        let net = attention(batch, flat);
+        for provider in ["webgpu", "webgpu@1.27"] {
+            let (model, left) = audited(&net, provider);
+            assert_eq!(left, [4, 1], "{batch} sequences, flat {flat}, {provider}");
+            // Einsum would be slower than the Transpose.
+            assert_eq!(["Einsum", "Conv"].map(|op| count(&model, op)), [0, 1]);
+        }
+        let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
+        let target = OrtNhwc::of(Provider::of("webgpu").expect("a known provider"));
+        let exact = optimize(&model, &target, &Options::default().numerics(Numerics::Exact)).expect("it is optimized");
+        let exact = ModelProto::decode(&*exact.to_bytes().expect("it is written")).expect("a model");
+        assert_eq!(count(&exact, "Conv"), 0, "every bit has to stay");
+    }
+}
+
+#[test]
 fn a_normalization_over_one_group_stays_where_features_lie_on_cuda() {
     let mut unet = Unet::new("1");
     let a = unet.conv("x", 3, 24);
@@ -497,6 +520,72 @@ fn a_normalization_over_one_group_stays_where_features_lie_on_cuda() {
     let b = unet.conv(&n, 24, 24);
     let (_, [before, left]) = on_cuda(&unet.end(&b, 24, "1"));
     assert!(left < before && left <= 2, "{before} to {left}");
+}
+
+/// Queries, keys and values of several windows, of one product; so many of the three are read.
+fn taken_apart(parts: usize) -> Net {
+    let net =
+        Net::new(17).input("x", F32, &[4, 20, 24]).floats("w", F32, &[24, 72], true).node("MatMul", &["x", "w"], "m");
+    let net = net.ints("apart", &[4, 20, 3, 3, 8]).node("Reshape", &["m", "apart"], "r");
+    let net = net.node_with("Transpose", &["r"], "t", &[("perm", &[2, 0, 3, 1, 4])]);
+    (0..parts).fold(net, |net, part| {
+        let [place, taken, y] = ["place", "taken", "y"].map(|what| format!("{what}{part}"));
+        let net =
+            net.values(&place, I64, &[], &[part as f32]).node_with("Gather", &["t", &place], &taken, &[("axis", &[0])]);
+        net.node("Relu", &[&taken], &y).output(&y, F32)
+    })
+}
+
+#[test]
+fn what_is_taken_apart_behind_a_transpose_is_a_split_behind_it() {
+    for provider in ["qnn", "webgpu"] {
+        let (model, left) = audited(&taken_apart(3), provider);
+        assert_eq!((count(&model, "Gather"), count(&model, "Split"), left), (0, 1, [3, 1]), "{provider}");
+    }
+    // One of the parts is read by nobody, and this version moves nothing through Gathers.
+    assert_eq!(count(&audited(&taken_apart(2), "qnn").0, "Split"), 0);
+    assert_eq!(count(&audited(&taken_apart(3), "webgpu@1.27").0, "Split"), 0);
+}
+
+/// A network of QLinear ops: convolutions, a pool of their integers, a sum, and parts of channels that change places. The second scale
+/// may be computed.
+fn of_units(known: bool) -> Net {
+    let net = bytes_of(Net::new(17).input("x", F32, &[1, 8, 8, 8]), "x").floats("w", I8, &[8, 8, 3, 3], true);
+    let net = net.values("ws", F32, &[8], &[0.0137; 8]).values("wz", I8, &[8], &[0.0; 8]).floats("b", I32, &[8], true);
+    let net = if known { net.values("t", F32, &[], &[0.5]) } else { net.input("t", F32, &[]) };
+    let conv = ["q", "s", "z", "w", "ws", "wz", "t", "z", "b"];
+    let net = net.node_with("QLinearConv", &conv, "c", &[SAME]);
+    let net = net.node_with("MaxPool", &["c"], "p", &[("kernel_shape", &[2, 2]), ("strides", &[2, 2])]);
+    let net = net.ints("parts", &[1, 2, 4, 4, 4]).ints("whole", &[1, 8, 4, 4]).node("Reshape", &["p", "parts"], "r");
+    let net =
+        net.node_with("Transpose", &["r"], "u", &[("perm", &[0, 2, 1, 3, 4])]).node("Reshape", &["u", "whole"], "m");
+    let last = ["m", "t", "z", "w", "ws", "wz", "t", "z", "b"];
+    net.node_with("QLinearConv", &last, "o", &[SAME]).node("DequantizeLinear", &["o", "t", "z"], "y").output("y", F32)
+}
+
+#[test]
+fn units_of_integers_are_ops_between_quantizations() {
+    let net = of_units(true);
+    let (model, [before, left]) = audited(&net, "qnn");
+    let ops = ["QLinearConv", "Conv", "MaxPool"].map(|op| count(&model, op));
+    assert_eq!(ops, [0, 2, 1]);
+    assert!(left < before, "{before} to {left}");
+    let pool = nodes(&model).iter().find(|node| node.op_type.as_deref() == Some("MaxPool")).expect("a pool");
+    let reads = |name: &str| nodes(&model).iter().find(|node| node.output.iter().any(|y| y == name));
+    let mut made = pool.input.first().and_then(|x| reads(x)).expect("a node makes what it reads");
+    if made.op_type.as_deref() == Some("Transpose") {
+        made = reads(&made.input[0]).expect("a node makes what that reads");
+    }
+    assert_eq!(made.op_type.as_deref(), Some("DequantizeLinear"), "the pool is one of floats");
+    // Providers that have such ops, scales that nobody knows, and bits that have to stay.
+    assert_eq!(count(&audited(&net, "xnnpack").0, "QLinearConv"), 2);
+    assert_eq!(count(&audited(&of_units(false), "qnn").0, "QLinearConv"), 2);
+    let exact = ModelProto::decode(made_exact(&net).as_slice()).expect("a model");
+    assert_eq!(count(&exact, "QLinearConv"), 2);
+}
+
+fn made_exact(net: &Net) -> Vec<u8> {
+    made(&net.bytes(), Numerics::Exact)
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod join_norms;
 mod join_scales;
 mod join_views;
 mod order_channels;
+mod part_units;
 mod pick_channels;
 pub mod predict;
 pub mod providers;
@@ -25,6 +26,7 @@ mod wrapped;
 
 use crate::shared::data::{interpolates_elsewhere, whole_axis_is_outer};
 use crate::shared::forms::packed::PackedHeads;
+use crate::shared::split_parts;
 pub use predict::predict;
 pub use providers::Provider;
 use providers::Unknown;
@@ -93,6 +95,7 @@ impl OrtNhwc {
         let source =
             format!("a model of {}, ONNX Runtime {} and newer: {}", provider.about, provider.since(), provider.source);
         let quantized_units = provider.device.quantized_units;
+        let parts = part_units::pass(&provider);
         let rates = Arc::new(Rates { provider });
         let mut forms: Vec<Box<dyn TargetForm>> = vec![
             Box::new(wrapped::Wrapped(Arc::clone(&rates))),
@@ -107,6 +110,7 @@ impl OrtNhwc {
             forms.push(Box::new(strided_product::StridedProducts(Arc::clone(&rates))));
         }
         let mut passes = vec![
+            parts,
             digits::pass(),
             order_channels::pass(),
             pick_channels::pass(quantized_units),
@@ -116,6 +120,10 @@ impl OrtNhwc {
             read_shapes::pass(),
             delay_transposes::pass(),
         ];
+        // There a Transpose of queries, keys and values moves through the Gathers behind it, and is three.
+        if rates.provider.splits() && !rates.provider.device.fuses_products {
+            passes.push(split_parts::pass(&["write_forms"]));
+        }
         if rates.provider.contributes(contributed_norm::OP) {
             passes.push(join_norms::pass());
             // Before the form that is written with standard ops: where both could be taken it is the one that is asked first.

@@ -80,6 +80,9 @@ pub struct Device {
     /// node, also the one that dequantizes weights in each run.
     #[serde(default = "yes")]
     pub quantized_units: bool,
+    /// Whether units of integers in one op, such as `QLinearConv`, become such ops between `DequantizeLinear` and `QuantizeLinear`.
+    #[serde(default)]
+    pub parts_units: bool,
 }
 
 fn yes() -> bool {

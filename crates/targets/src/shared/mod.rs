@@ -6,4 +6,5 @@ pub(crate) mod group_norm;
 pub(crate) mod nodes;
 pub(crate) mod numbers;
 pub(crate) mod pools;
+pub(crate) mod split_parts;
 pub(crate) mod tables;

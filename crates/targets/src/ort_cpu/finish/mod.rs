@@ -10,12 +10,12 @@ mod lower_moves;
 mod lower_signals;
 mod lower_volumes;
 mod run_moves;
-mod split_parts;
 mod volume_moves;
 
 pub(super) use volume_moves::can_move;
 
 use super::Block;
+use crate::shared::split_parts;
 use relayout_target_api::Pass;
 
 /// The passes, in their order.
@@ -26,7 +26,7 @@ pub(super) fn passes(block: Block, guarded: bool) -> Vec<Pass> {
         join_reshapes::pass(),
         fuse::pass(),
         lower_volumes::pass(),
-        split_parts::pass(),
+        split_parts::pass(&["lower_volumes"]),
         guard_host::pass(block, guarded),
         lower_moves::pass(),
         guard_rest::pass(block, guarded),

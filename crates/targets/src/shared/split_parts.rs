@@ -17,11 +17,11 @@ use relayout_ir::storage::same_bytes;
 use relayout_ir::types::Type;
 use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 
-/// The pass.
-pub(super) fn pass() -> Pass {
+/// The pass, after these of its slot.
+pub(crate) fn pass(after: &'static [&'static str]) -> Pass {
     let is = Declared::new("split_parts", Slot::Write, "no form reads the Gathers any more")
         .needs(&[Fact::Written])
-        .after(&["lower_volumes"]);
+        .after(after);
     Pass::on_each_graph(is, |graph, cx| split_parts(graph, cx.settings.opset))
 }
 
