@@ -37,7 +37,12 @@ fn nodes_that_the_standard_has_are_taken_wherever_they_stand() {
         dead("Cast", &["x"], &["d"], &[("to", Attr::Int(10))]),
         dead("Concat", &["x", "x", "x"], &["d"], &[("axis", Attr::Int(1))]),
         dead("Dropout", &["x"], &["d", "mask"], &[]),
-        dead("Conv", &["x", "x"], &["d"], &[("pads", Attr::Ints(vec![0; 4])), ("auto_pad", Attr::Text(b"NOTSET".to_vec()))]),
+        dead(
+            "Conv",
+            &["x", "x"],
+            &["d"],
+            &[("pads", Attr::Ints(vec![0; 4])), ("auto_pad", Attr::Text(b"NOTSET".to_vec()))],
+        ),
         declared(1, &[2, 6, 4, 5]),
     ];
     for mut b in right {

@@ -547,7 +547,7 @@ fn what_is_taken_apart_behind_a_transpose_is_a_split_behind_it() {
     assert_eq!(count(&audited(&taken_apart(3), "webgpu@1.27").0, "Split"), 0);
 }
 
-/// A network of QLinear ops: convolutions, a pool of their integers, a sum, and parts of channels that change places. The second scale
+/// A network of `QLinear` ops: convolutions, a pool of their integers, a sum, and parts of channels that change places. The second scale
 /// may be computed.
 fn of_units(known: bool) -> Net {
     let net = bytes_of(Net::new(17).input("x", F32, &[1, 8, 8, 8]), "x").floats("w", I8, &[8, 8, 3, 3], true);

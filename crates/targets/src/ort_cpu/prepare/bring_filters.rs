@@ -8,10 +8,10 @@ use relayout_ir::build::bind_again;
 use relayout_ir::constant::Constant;
 use relayout_ir::graph::{Graph, Handover, Node, NodeId, Op, Use, ValueId};
 use relayout_ir::patch::remove_dead;
-use relayout_target_api::{Context, PassError};
+use relayout_target_api::PassError;
 
 /// Brings those of a graph into its bodies, and then those of its bodies into theirs.
-pub(super) fn bring_filters(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
+pub(super) fn bring_filters(graph: &mut Graph) -> Result<(), PassError> {
     for n in graph.nodes().filter(|&n| graph.node(n).bodies().next().is_some()).collect::<Vec<_>>() {
         let mut moved = Vec::new();
         for v in graph.node(n).captures.clone() {
@@ -27,7 +27,7 @@ pub(super) fn bring_filters(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(
             bind_again(graph, n);
         }
         for body in graph.attrs_mut(n).values_mut().flat_map(Attr::bodies_mut) {
-            bring_filters(body, cx)?;
+            bring_filters(body)?;
         }
     }
     Ok(())

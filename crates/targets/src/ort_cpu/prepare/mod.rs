@@ -62,7 +62,7 @@ pub(super) fn passes(block: Block) -> Vec<Pass> {
     let block = usize::try_from(block.channels()).unwrap_or(1);
     vec![
         Pass::on_model(widen, widen_halves::widen_halves),
-        Pass::on_model(bring, bring_filters::bring_filters),
+        Pass::on_model(bring, |graph, _| bring_filters::bring_filters(graph)),
         Pass::on_each_graph(skip, skip_identities::skip_identities),
         Pass::on_each_graph(part, part_fused::part_fused),
         Pass::on_each_graph(prelu, write_out_prelu::write_out_prelu),
