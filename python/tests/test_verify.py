@@ -181,6 +181,10 @@ def test_models_that_are_proved_say_how_and_others_what_is_left():
     assert other.cut and other.cut.value == "y" and other.ran is None
     digest = hashlib.sha256(Path("net.onnx").read_bytes()).hexdigest()
     assert other.models[0].sha256 == digest and other.version == relayout.__version__ and other.same is None
+    left = relayout.prove("net.onnx", louder(net).SerializeToString(), run=False, pieces="left").pieces
+    assert left and onnx.load(left["input"]).graph.output == onnx.load(left["result"]).graph.output
+    with pytest.raises(relayout.OptionError, match="pieces"):
+        relayout.prove("net.onnx", "net.onnx", proof="proof.json", pieces="left")
     linked = relayout.prove("net.onnx", "net.onnx", links=True)
     assert linked and linked.same and linked.same[-1] == relayout.Link("y", "y", by_lemma=False) and linked.readings == []
     assert relayout.prove("net.onnx", "net.onnx", reading="onnx").reading == "onnx" and linked.reading == "onnxruntime"

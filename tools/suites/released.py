@@ -72,8 +72,19 @@ def download(registry, package, version):
         if archive.suffix in (".whl", ".zip"):
             zipfile.ZipFile(archive).extractall(unpacked)
         else:
-            tarfile.open(archive).extractall(unpacked, filter="data")
+            unpack(archive, unpacked)
     return unpacked
+
+
+def unpack(archive, folder):
+    """The plain files of a tar archive whose names stay within the folder. Pythons before 3.11.4 have no filter for that."""
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            name = Path(member.name)
+            if member.isfile() and not name.is_absolute() and ".." not in name.parts:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                with tar.extractfile(member) as source, open(folder / name, "wb") as to:
+                    shutil.copyfileobj(source, to)
 
 
 def sizes_of(row):

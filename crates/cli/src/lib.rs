@@ -27,6 +27,7 @@ mod kernels;
 mod ops;
 mod optimize;
 mod page;
+mod pieces;
 mod progress;
 mod prove;
 mod rules;

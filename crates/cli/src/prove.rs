@@ -3,6 +3,7 @@
 use crate::args::{self, Emit};
 use crate::commands::{is_stdio, is_stdout};
 use crate::failure::Failure;
+use crate::pieces::{self, Pieces};
 use crate::terminal::{quiet, tell};
 use crate::verdict::{Page, told};
 use crate::verify;
@@ -18,6 +19,9 @@ use std::path::Path;
 pub(crate) fn prove(a: &args::Prove) -> Result<(), Failure> {
     if let Some(html) = &a.html {
         check_written(&[("--html", Some(html))], &[&a.a, &a.b])?;
+    }
+    if let Some(folder) = &a.pieces {
+        pieces::check_place(folder)?;
     }
     let Some(path) = &a.proof else { return found(a) };
     let proof = Proof::open(path).map_err(Failure::model)?;
@@ -43,13 +47,17 @@ struct Judged<'f> {
     cut: Option<&'f Gap>,
     /// Both files on random inputs, if they ran.
     ran: Option<&'f CheckResult>,
+    /// What is left to show, as two models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pieces: Option<&'f Pieces>,
 }
 
 impl fmt::Display for Judged<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}: {}", self.verdict.to_uppercase(), self.at, self.why)?;
         self.cut.map_or(Ok(()), |cut| write!(f, "\n{cut}"))?;
-        self.ran.map_or(Ok(()), |ran| write!(f, "\n{ran}"))
+        self.ran.map_or(Ok(()), |ran| write!(f, "\n{ran}"))?;
+        self.pieces.map_or(Ok(()), |pieces| write!(f, "\n{pieces}"))
     }
 }
 
@@ -73,7 +81,8 @@ fn found(a: &args::Prove) -> Result<(), Failure> {
     // A run tells how ONNX Runtime reads a node, and not how the standard does.
     let differs = ran_apart && (a.reading == args::ReadingOf::Onnxruntime || are_read_alike(a)?);
     let verdict = if differs { "different" } else { "undecided" };
-    let judged = Judged { verdict, at, why, cut: found.cut.as_ref(), ran: ran.as_ref() };
+    let pieces = cut_out(a, found.cut.as_ref());
+    let judged = Judged { verdict, at, why, cut: found.cut.as_ref(), ran: ran.as_ref(), pieces: pieces.as_ref() };
     let page = Page {
         head: format!("{}: {at}: {why}", verdict.to_uppercase()),
         cut: judged.cut,
@@ -87,6 +96,14 @@ fn found(a: &args::Prove) -> Result<(), Failure> {
     } else {
         Err(Failure::Undecided(format!("nobody showed that {a} and {b} compute the same, or that they do not")))
     }
+}
+
+/// What is left to show as two models, if that was asked for. That they can't be written takes nothing from the verdict.
+fn cut_out(a: &args::Prove, cut: Option<&Gap>) -> Option<Pieces> {
+    let folder = a.pieces.as_ref()?;
+    let nothing = || Failure::model("no value has one name in both files");
+    let written = cut.ok_or_else(nothing).and_then(|cut| pieces::write(a, folder, cut));
+    written.inspect_err(|why| tell(&format!("no pieces are written: {}\n", why.message().unwrap_or_default()))).ok()
 }
 
 /// The readings of ONNX Runtime that a verdict rests on which holds.

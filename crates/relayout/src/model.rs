@@ -7,7 +7,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::graph::Graph;
 use relayout_ir::model::Model as IrModel;
 use relayout_ir::op::LAST_OPSET;
-use relayout_onnx::export::{FreshError, fresh};
+use relayout_onnx::export::{FreshError, fresh, piece};
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
 use relayout_onnx::interop::encode;
@@ -142,6 +142,16 @@ impl Model {
         let graph = &typed.graph;
         let known = |name: &str| graph.value(graph.by_name(name)?).ty.dtype().map(DType::to_onnx);
         written_out(&self.file.proto, &known).map(|proto| encode(&proto)).transpose().map_err(Error::File)
+    }
+
+    /// The nodes of the main graph that make a value, as a model with this value as its output. `given` are the values that become its
+    /// inputs: the name of the input and that of the value. Constants stay what they are.
+    ///
+    /// # Errors
+    /// [`Error`] if a type is not known, if data beside the file is missing, or if more than 2 GiB of data would be in the file.
+    pub fn piece(&self, given: &[(String, String)], value: &str) -> Result<Bytes, Error> {
+        let proto = piece(&self.file, &self.inferred().graph, given, value)?;
+        encode(&proto).map_err(Error::File)
     }
 
     /// The model as text, types and shapes inferred and nothing else done.

@@ -39,6 +39,8 @@ class Cut:
     value: str
     #: Values that both read, and that are the same, by their names in the first model.
     given: list[str]
+    #: Their names in the second model, in the same order.
+    given_in_result: list[str]
     #: Nodes of the first model, one a line.
     input: list[str]
     #: Nodes of the second one.
@@ -119,6 +121,8 @@ class Verdict:
     models: list[ModelFile] = field(default_factory=list)
     #: What both models compute, if that was asked for.
     same: list[Link] | None = None
+    #: What is left to show as two models, if that was asked for: their files ``input`` and ``result``, and what a run of them found, ``ran``.
+    pieces: Mapping[str, Any] | None = None
 
     @property
     def holds(self) -> bool:
@@ -143,6 +147,7 @@ def prove(
     reading: str = "onnxruntime",
     run: bool = True,
     links: bool = False,
+    pieces: StrPath | None = None,
 ) -> Verdict:
     """Whether two models compute the same, whoever made the second one of the first.
 
@@ -158,12 +163,16 @@ def prove(
             an op by itself where the standard says nothing.
         run: Whether both run on random inputs in ONNX Runtime where they are not proved. Only that can show a difference.
         links: Whether the verdict lists which values of the second model are values of the first.
+        pieces: A folder to which what is left to show is written, as two small models of the same inputs, ``input.onnx`` and
+            ``result.onnx``, where the models are not proved to compute the same. Not with a proof.
 
     Raises:
         MissingFileError: There is no such file.
         ModelError: A file can't be read.
-        OptionError: There is no such reading, or this program has no interpreter that could be started.
+        OptionError: There is no such reading, there are a proof and pieces, or this program has no interpreter that could be started.
     """
+    if proof is not None and pieces is not None:
+        raise OptionError("pieces are written where there is no proof: leave out one of both")
     if reading not in ("onnx", "onnxruntime"):
         raise OptionError(f"reading is onnx or onnxruntime, not {reading!r}")
     with _file_of(a) as first, _file_of(b) as second:
@@ -172,6 +181,7 @@ def prove(
             raise OptionError("prove starts a Python of its own, and this program has none: sys.executable is empty")
         said = ["--proof", os.fspath(proof)] if proof is not None else [] if run else ["--no-run"]
         said += ["--reading", reading, *(["--links"] if links else [])]
+        said += ["--pieces", os.fspath(pieces)] if pieces is not None else []
         command = [*started, "prove", first, second, "--format", "json", *said]
         done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode not in _SAID:

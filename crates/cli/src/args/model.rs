@@ -288,6 +288,11 @@ pub(crate) struct Prove {
     #[arg(long)]
     pub(crate) links: bool,
 
+    /// Where they are not proved to compute the same: write what is left to show as two small models of the same inputs, `input.onnx` and
+    /// `result.onnx`, into this folder, which is made
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, conflicts_with = "proof")]
+    pub(crate) pieces: Option<PathBuf>,
+
     /// Also write the verdict as an HTML page, which needs no network: what is proved how, link by link, and what is left to show; `-`
     /// writes stdout in place of the text
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

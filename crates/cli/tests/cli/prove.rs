@@ -158,3 +158,22 @@ fn results_are_proved_wherever_they_go() {
     assert!(json.contains("\"proof\":{\"brief\":\"provedforallsizes\",\"proved\":true"), "{json}");
     relayout(["optimize", str(&conv), "-o", str(&out), "--unproved", "quiet"]).refused(2);
 }
+
+#[test]
+fn what_is_left_to_show_is_written_as_two_models() {
+    let dir = folder(&[]);
+    let (a, b, pieces) = (model("nothing"), model("other"), dir.path().join("left/to show"));
+    let run = relayout(["prove", str(&a), str(&b), "--pieces", str(&pieces)]);
+    assert!(run.code == 3 && run.text().contains("pieces: ") && run.text().contains("they differ"), "{run:?}");
+    let [input, result] = ["input.onnx", "result.onnx"].map(|name| pieces.join(name));
+    assert_eq!(relayout(["verify", str(&input), str(&result)]).code, 3);
+    assert!(relayout(["print", str(&input)]).fine().contains("%given.x"));
+    // What is there stays, and nothing is written where all is shown.
+    let line = relayout(["prove", str(&a), str(&b), "--no-run", "--pieces", str(&pieces)]).refused(1).to_owned();
+    assert!(line.contains("input.onnx is there already"), "{line}");
+    let none = dir.path().join("none");
+    relayout(["prove", str(&a), str(&a), "--pieces", str(&none)]).fine();
+    assert!(!none.exists());
+    let run = relayout(["prove", str(&a), str(&b), "--no-run", "--json", "--pieces", str(&none)]);
+    assert!(run.code == 4 && run.text().contains("\"pieces\"") && run.text().contains("\"ran\": null"), "{run:?}");
+}

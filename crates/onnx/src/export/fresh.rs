@@ -88,7 +88,8 @@ fn opsets(graph: &Graph) -> BTreeMap<String, i64> {
     opsets
 }
 
-fn info(graph: &Graph, v: ValueId, named: bool) -> Result<ValueInfoProto, ExportError> {
+/// How a file declares a value, with its name or without one.
+pub(super) fn info(graph: &Graph, v: ValueId, named: bool) -> Result<ValueInfoProto, ExportError> {
     let value = graph.value(v);
     let Type::Tensor(ty) = &value.ty else {
         let node = graph.node(value.producer().0).describe(graph);

@@ -4,7 +4,7 @@ use super::same::Same;
 use crate::files::model::{Attr, Graph, Model, Node};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Values of the same name that are looked at, in the order of the result.
@@ -24,6 +24,8 @@ pub struct Gap {
     pub value: String,
     /// Values that both pieces read, and that are the same: their names in the input.
     pub given: Vec<String>,
+    /// Their names in the result, in the same order.
+    pub given_in_result: Vec<String>,
     /// Nodes of the input, in order.
     pub input: Vec<String>,
     /// Nodes of the result, in order.
@@ -103,6 +105,10 @@ pub(super) fn smallest(a: &Model, b: &Model, same: &Same) -> Option<Gap> {
     let known_b = |name: &str| same.contains_key(name) || ends.contains(name);
     let shared = |name: &&String| !same.contains_key(*name) && input.makers.contains_key(name.as_str());
     let values = b.graph.nodes.iter().flat_map(|node| &node.outputs).filter(shared).take(CANDIDATES);
+    // Of several values of the result that are one of the input, the first by name.
+    let mut pairs: Vec<(&String, &String)> = same.iter().map(|(own, name)| (name, own)).collect();
+    pairs.sort_unstable_by(|a, b| b.cmp(a));
+    let same_as: BTreeMap<&String, &String> = pairs.into_iter().collect();
     let mut found: Option<(usize, Gap)> = None;
     for value in values.chain(b.graph.outputs.iter().filter(shared)) {
         let (left, reads_left) = input.cone(value, &known_a);
@@ -112,9 +118,13 @@ pub(super) fn smallest(a: &Model, b: &Model, same: &Same) -> Option<Gap> {
             continue;
         }
         let of_input = |name: &String| same.get(name).unwrap_or(name).clone();
-        let given: BTreeSet<String> = reads_right.iter().map(of_input).chain(reads_left).collect();
+        let of_result = |name: &String| same_as.get(name).map_or_else(|| name.clone(), |&own| own.clone());
+        let read = reads_left.iter().map(|name| (name.clone(), of_result(name)));
+        let mut given: BTreeMap<String, String> = read.collect();
+        given.extend(reads_right.iter().map(|name| (of_input(name), name.clone())));
+        let (given, given_in_result) = given.into_iter().unzip();
         let (input, result) = (input.lines(&left), result.lines(&right));
-        let cut = Gap { value: value.clone(), given: given.into_iter().collect(), input, result };
+        let cut = Gap { value: value.clone(), given, given_in_result, input, result };
         found = Some((size, cut));
     }
     found.map(|(_, cut)| cut)
