@@ -127,12 +127,8 @@ fn other_version(f: &FunctionProto, model: &Opsets) -> Option<String> {
 fn domains(nodes: &[NodeProto], used: &mut BTreeSet<String>) {
     for node in nodes {
         used.insert(domain_of(node.domain.as_deref()));
-        node.attribute.iter().flat_map(bodies).for_each(|body| domains(&body.node, used));
+        node.bodies().for_each(|body| domains(&body.node, used));
     }
-}
-
-fn bodies(a: &AttributeProto) -> impl Iterator<Item = &GraphProto> {
-    a.g.as_deref().into_iter().chain(&a.graphs)
 }
 
 fn bodies_mut(a: &mut AttributeProto) -> impl Iterator<Item = &mut GraphProto> {
@@ -203,7 +199,7 @@ fn extent(
         } else {
             unknown.push(name);
         }
-        for body in node.attribute.iter().flat_map(bodies) {
+        for body in node.bodies() {
             if let Some(inner) = extent(&body.node, functions, known, unknown) {
                 add(Extent { bodies: inner.bodies + 1, ..inner });
             }
@@ -385,7 +381,7 @@ fn called(proto: &ModelProto, graph: &ModelProto, calls: &[Call]) -> BTreeSet<Op
                 found.insert(name);
                 open.push(&f.node);
             }
-            open.extend(node.attribute.iter().flat_map(bodies).map(|body| body.node.as_slice()));
+            open.extend(node.bodies().map(|body| body.node.as_slice()));
         }
     }
     found

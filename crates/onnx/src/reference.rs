@@ -27,19 +27,15 @@ pub fn written_out(model: &ModelProto, dtype: &dyn Fn(&str) -> Option<i32>) -> O
     Some(ModelProto { graph: Some(graph), ..model.clone() })
 }
 
-fn bodies(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
-    node.attribute.iter().flat_map(|attribute| attribute.g.as_deref().into_iter().chain(&attribute.graphs))
-}
-
 fn has_norms(graph: &GraphProto) -> bool {
-    graph.node.iter().any(|node| Norm::read(node).is_some() || bodies(node).any(has_norms))
+    graph.node.iter().any(|node| Norm::read(node).is_some() || node.bodies().any(has_norms))
 }
 
 /// The names of all values that nodes leave, and of all that they read.
 fn names(graph: &GraphProto, into: &mut BTreeSet<String>) {
     for node in &graph.node {
         into.extend(node.input.iter().chain(&node.output).cloned());
-        bodies(node).for_each(|body| names(body, into));
+        node.bodies().for_each(|body| names(body, into));
     }
 }
 

@@ -44,8 +44,7 @@ impl Said {
         for node in &graph.node {
             let specified = node.device_configurations.iter().map(|c| c.sharding_spec.len()).sum();
             self.sharded.extend(std::iter::repeat_n(named(node), specified));
-            let bodies = node.attribute.iter().flat_map(|a| a.g.as_deref().into_iter().chain(&a.graphs));
-            bodies.for_each(|body| self.add(body));
+            node.bodies().for_each(|body| self.add(body));
         }
     }
 }

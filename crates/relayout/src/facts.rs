@@ -7,7 +7,7 @@
 mod mend;
 mod reader;
 
-use reader::{Reader, STOPS_TRANSPOSES, bodies, int, ints, is_call, is_nothing, is_transpose, stays_quantized};
+use reader::{Reader, STOPS_TRANSPOSES, int, ints, is_call, is_nothing, is_transpose, stays_quantized};
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::Graph;
 use relayout_ir::model::Model;
@@ -274,7 +274,7 @@ fn places(written: Written<'_>) -> Vec<Place> {
             };
             Place { fact, value, around }
         }));
-        for body in bodies(node) {
+        for body in node.bodies() {
             found.extend(places(Written { proto: body, ..written }));
         }
     }

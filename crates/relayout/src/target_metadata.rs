@@ -40,8 +40,7 @@ fn op_of_one(graph: &GraphProto, target: &dyn Target) -> Option<(String, String)
     graph.node.iter().find_map(|node| {
         let op = OpName::new(node.domain.as_deref().unwrap_or_default(), node.op_type.as_deref().unwrap_or_default());
         let own = target.only_on(&op).map(|provider| (format!("{} of {}", op.name, op.domain), provider.to_owned()));
-        let mut bodies = node.attribute.iter().flat_map(|attr| attr.g.as_deref().into_iter().chain(&attr.graphs));
-        own.or_else(|| bodies.find_map(|body| op_of_one(body, target)))
+        own.or_else(|| node.bodies().find_map(|body| op_of_one(body, target)))
     })
 }
 

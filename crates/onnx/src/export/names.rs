@@ -4,7 +4,7 @@
 //! output its own name has to be there: the value it is a view of takes it if that one's is free to go.
 
 use super::change::{Change, change};
-use crate::proto::{AttributeProto, GraphProto, ModelProto, NodeProto};
+use crate::proto::{GraphProto, ModelProto, NodeProto};
 use relayout_ir::graph::{Graph, Op, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -37,10 +37,8 @@ impl Taken {
                 self.twice.insert(name);
             }
         }
-        for a in graph.node.iter().flat_map(|n| &n.attribute) {
-            for body in bodies(a) {
-                self.collect(body);
-            }
+        for body in graph.node.iter().flat_map(NodeProto::bodies) {
+            self.collect(body);
         }
     }
 
@@ -58,10 +56,6 @@ impl Taken {
             }
         }
     }
-}
-
-fn bodies(a: &AttributeProto) -> impl Iterator<Item = &GraphProto> {
-    a.g.as_deref().into_iter().chain(&a.graphs)
 }
 
 /// The graph around a body, on its way out.

@@ -2,7 +2,9 @@
 
 use super::error::ExportError;
 use super::fresh::info;
+use crate::external::is_external;
 use crate::file::ModelFile;
+use crate::import::reads;
 use crate::proto::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use relayout_ir::graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,10 +25,7 @@ pub fn piece(
     let constants: BTreeSet<&str> = whole.initializer.iter().map(TensorProto::name).collect();
     let given: Vec<&(String, String)> = given.iter().filter(|(_, name)| !constants.contains(name.as_str())).collect();
     let nodes = behind(whole, value, &given.iter().map(|(_, name)| name.as_str()).collect());
-    let mut read = BTreeSet::new();
-    for node in &nodes {
-        reads(node, &mut read);
-    }
+    let read: BTreeSet<&str> = nodes.iter().flat_map(|node| reads(node)).collect();
     let mut initializer = Vec::new();
     for tensor in whole.initializer.iter().filter(|tensor| read.contains(tensor.name())) {
         initializer.push(with_data(file, tensor)?);
@@ -60,42 +59,28 @@ pub fn piece(
 }
 
 /// The nodes that a value is made by, in their order, up to those that make what is given.
-fn behind<'g>(graph: &'g GraphProto, value: &str, given: &BTreeSet<&str>) -> Vec<&'g NodeProto> {
+fn behind<'g>(graph: &'g GraphProto, value: &'g str, given: &BTreeSet<&str>) -> Vec<&'g NodeProto> {
     let makers: BTreeMap<&str, usize> = graph
         .node
         .iter()
         .enumerate()
         .flat_map(|(at, node)| node.output.iter().map(move |name| (name.as_str(), at)))
         .collect();
-    let (mut found, mut open) = (BTreeSet::new(), vec![value.to_owned()]);
+    let (mut found, mut open) = (BTreeSet::new(), vec![value]);
     while let Some(name) = open.pop() {
-        if name != value && given.contains(name.as_str()) {
+        if name != value && given.contains(name) {
             continue;
         }
-        if let Some(&at) = makers.get(name.as_str()).filter(|&&at| found.insert(at)) {
-            let mut names = BTreeSet::new();
-            reads(&graph.node[at], &mut names);
-            open.extend(names.into_iter().map(str::to_owned));
+        if let Some(&at) = makers.get(name).filter(|&&at| found.insert(at)) {
+            open.extend(reads(&graph.node[at]));
         }
     }
     found.into_iter().map(|at| &graph.node[at]).collect()
 }
 
-/// Every name that a node reads, and those that its bodies do.
-fn reads<'g>(node: &'g NodeProto, into: &mut BTreeSet<&'g str>) {
-    into.extend(node.input.iter().map(String::as_str).filter(|name| !name.is_empty()));
-    for body in node.attribute.iter().flat_map(|attribute| attribute.g.as_deref().into_iter().chain(&attribute.graphs))
-    {
-        for node in &body.node {
-            reads(node, into);
-        }
-        into.extend(body.output.iter().map(ValueInfoProto::name));
-    }
-}
-
 /// A tensor with its data in it.
 fn with_data(file: &ModelFile, tensor: &TensorProto) -> Result<TensorProto, ExportError> {
-    if !crate::external::is_external(tensor) {
+    if !is_external(tensor) {
         return Ok(tensor.clone());
     }
     let missing =

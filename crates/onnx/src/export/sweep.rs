@@ -1,7 +1,7 @@
 //! What nobody reads any more. Export replaces operands (a Reshape's target, a list of axes), and what computed the old ones goes
 //! with them. What nobody read in the input stays: it is the user's.
 
-use crate::proto::{AttributeProto, GraphProto, NodeProto};
+use crate::proto::{GraphProto, NodeProto};
 use rustc_hash::FxHashSet;
 
 /// Removes nodes and initializers that were read in the origin and are not read now. Before IR version 4 an initializer's
@@ -41,16 +41,12 @@ pub(super) fn remove_unread(origin: &GraphProto, graph: &mut GraphProto, inputs_
 /// Names that a node reads, in its bodies too.
 fn reads<'n>(node: &'n NodeProto, names: &mut FxHashSet<&'n str>) {
     names.extend(node.input.iter().map(String::as_str).filter(|n| !n.is_empty()));
-    for body in node.attribute.iter().flat_map(bodies) {
+    for body in node.bodies() {
         names.extend(body.output.iter().filter_map(|o| o.name.as_deref()));
         for inner in &body.node {
             reads(inner, names);
         }
     }
-}
-
-fn bodies(a: &AttributeProto) -> impl Iterator<Item = &GraphProto> {
-    a.g.as_deref().into_iter().chain(&a.graphs)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Functions of a model, as far as their callers rely on them: which there are, that none calls itself, and that those the
 //! graph calls are sound. What a function that nobody calls holds is nobody's concern.
 
-use super::order::{bodies, label, ordered};
+use super::order::{label, ordered};
 use super::{Opsets, check, domain_of, opsets_of};
 use crate::proto::{FunctionProto, ModelProto, NodeProto};
 use petgraph::algo::kosaraju_scc;
@@ -75,7 +75,7 @@ impl<'f> Functions<'f> {
     fn callees(&self, nodes: &'f [NodeProto], found: &mut BTreeSet<usize>) {
         for node in nodes {
             found.extend(self.by_name.get(&op_name(node)).map(|(i, _)| *i));
-            for body in node.attribute.iter().flat_map(bodies) {
+            for body in node.bodies() {
                 self.callees(&body.node, found);
             }
         }
@@ -125,7 +125,7 @@ impl<'f> Functions<'f> {
             let name = op_name(node);
             let wrong = self.node(node, &name, opsets, true);
             problems.extend(wrong.into_iter().map(|why| format!("{}: {why}", label(node, i))));
-            for body in node.attribute.iter().flat_map(bodies) {
+            for body in node.bodies() {
                 self.nodes(&body.node, opsets, problems);
             }
         }

@@ -486,7 +486,7 @@ fn outer(graph: &mut Graph, scope: &Scope<'_>, name: &str, reads: &mut BTreeSet<
 /// A value that a body defines although it has that name already further out. What an enclosing graph's other nodes define
 /// may be defined later than the node that holds the body, which is no mistake.
 fn shadowed(node: &NodeProto, scope: &Scope<'_>) -> Option<String> {
-    let made = node.attribute.iter().flat_map(order::bodies).flat_map(|body| &body.node).flat_map(|n| &n.output);
+    let made = node.bodies().flat_map(|body| &body.node).flat_map(|n| &n.output);
     let read: FxHashSet<&str> = node.input.iter().map(String::as_str).collect();
     let twice =
         made.filter(|name| !name.is_empty()).find(|name| scope.has_end(name) || read.contains(name.as_str()))?;

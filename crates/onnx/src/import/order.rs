@@ -1,6 +1,6 @@
 //! The order in which nodes can be read, and what names their bodies read from around them.
 
-use crate::proto::{AttributeProto, GraphProto, NodeProto};
+use crate::proto::{GraphProto, NodeProto};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -59,7 +59,7 @@ pub(super) fn ordered(
 pub(crate) fn reads(node: &NodeProto) -> BTreeSet<&str> {
     let mut reads: BTreeSet<&str> = node.input.iter().map(String::as_str).filter(|n| !n.is_empty()).collect();
     let mut inside = FxHashSet::default();
-    for body in node.attribute.iter().flat_map(bodies) {
+    for body in node.bodies() {
         outer_reads(body, &mut inside);
     }
     reads.extend(inside);
@@ -73,11 +73,6 @@ pub(super) fn all_reads(graph: &GraphProto) -> FxHashSet<&str> {
     all
 }
 
-/// The graphs of an attribute.
-pub(super) fn bodies(a: &AttributeProto) -> impl Iterator<Item = &GraphProto> {
-    a.g.as_deref().into_iter().chain(&a.graphs)
-}
-
 /// Names that a body and the bodies in it read and do not define.
 fn outer_reads<'p>(body: &'p GraphProto, reads: &mut FxHashSet<&'p str>) {
     let mut own: FxHashSet<&str> = FxHashSet::default();
@@ -88,7 +83,7 @@ fn outer_reads<'p>(body: &'p GraphProto, reads: &mut FxHashSet<&'p str>) {
     let mut inside = FxHashSet::default();
     for node in &body.node {
         inside.extend(node.input.iter().map(String::as_str));
-        for inner in node.attribute.iter().flat_map(bodies) {
+        for inner in node.bodies() {
             outer_reads(inner, &mut inside);
         }
     }

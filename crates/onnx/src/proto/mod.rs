@@ -8,6 +8,7 @@
 //!
 //! What is absent: unknown fields. prost drops them; [`crate::wire`] finds them.
 
+mod bodies;
 mod equal;
 pub(crate) mod make;
 #[rustfmt::skip]

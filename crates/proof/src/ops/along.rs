@@ -273,13 +273,10 @@ fn resize(call: &mut Call<'_>) -> Made {
     if shape.contains(&0) {
         return Err("its operand is empty".to_owned());
     }
-    let old = call.opset < 11;
-    let policy = call.text("keep_aspect_ratio_policy").unwrap_or_else(|| "stretch".to_owned());
-    let crops = call.text("coordinate_transformation_mode").as_deref() == Some("tf_crop_and_resize");
-    let other = crops || call.text("mode").is_some_and(|m| !matches!(m.as_str(), "nearest" | "linear" | "cubic"));
-    if policy != "stretch" || other {
+    if is_unknown_resize(call) {
         return Err("the checker does not know this mode".to_owned());
     }
+    let old = call.opset < 11;
     let axes = call.ints("axes").map_or_else(|| Ok((0..rank).collect()), |axes| axes_of(&axes, rank))?;
     let scales = match call.attr("scales") {
         Some(crate::files::model::Attr::Floats(list)) => Some(list.clone()),
@@ -328,6 +325,12 @@ fn resize(call: &mut Call<'_>) -> Made {
     let attrs = modes(call, narrower)?;
     let op = Op { name: Name::Model("Resize"), attrs: &attrs, dtype: x.dtype };
     call.terms.along(&op, &x, &acted).ok_or_else(|| "its axes do not split".to_owned())
+}
+
+fn is_unknown_resize(call: &Call<'_>) -> bool {
+    let policy = call.text("keep_aspect_ratio_policy").is_some_and(|policy| policy != "stretch");
+    let crops = call.text("coordinate_transformation_mode").as_deref() == Some("tf_crop_and_resize");
+    policy || crops || call.text("mode").is_some_and(|m| !matches!(m.as_str(), "nearest" | "linear" | "cubic"))
 }
 
 /// An extent times a scale, rounded down.

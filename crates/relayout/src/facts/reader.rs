@@ -41,7 +41,7 @@ impl<'g> Reader<'g> {
             for name in &node.input {
                 reader.readers.entry(name).or_default().push(node);
             }
-            bodies(node).for_each(|body| reader.capture(body));
+            node.bodies().for_each(|body| reader.capture(body));
         }
         reader
     }
@@ -49,7 +49,7 @@ impl<'g> Reader<'g> {
     pub(super) fn capture(&mut self, body: &'g GraphProto) {
         for node in &body.node {
             self.captured.extend(node.input.iter().map(String::as_str));
-            bodies(node).for_each(|body| self.capture(body));
+            node.bodies().for_each(|body| self.capture(body));
         }
         self.captured.extend(body.output.iter().map(ValueInfoProto::name));
     }
@@ -502,10 +502,6 @@ pub(super) fn stays_quantized(node: &NodeProto) -> bool {
 /// A node that may be nothing but another order or shape of its first operand.
 pub(super) fn is_view(node: &NodeProto) -> bool {
     is_transpose(node) || VIEWS.contains(&node.op_type())
-}
-
-pub(super) fn bodies(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
-    node.attribute.iter().flat_map(|a| a.g.as_deref().into_iter().chain(&a.graphs))
 }
 
 pub(super) fn int(node: &NodeProto, name: &str) -> Option<i64> {

@@ -26,31 +26,15 @@ pub struct BuiltinTable {
 
 /// The tables that come with the target `ort-cpu`: of each block those of fewer threads first.
 pub const ORT_CPU: [BuiltinTable; 4] = [
-    BuiltinTable {
-        block: 16,
-        threads: 1,
-        name: "blocks-of-16.1-thread.toml",
-        text: include_str!("blocks-of-16.1-thread.toml"),
-    },
-    BuiltinTable {
-        block: 16,
-        threads: 2,
-        name: "blocks-of-16.2-threads.toml",
-        text: include_str!("blocks-of-16.2-threads.toml"),
-    },
-    BuiltinTable {
-        block: 8,
-        threads: 1,
-        name: "blocks-of-8.1-thread.toml",
-        text: include_str!("blocks-of-8.1-thread.toml"),
-    },
-    BuiltinTable {
-        block: 8,
-        threads: 2,
-        name: "blocks-of-8.2-threads.toml",
-        text: include_str!("blocks-of-8.2-threads.toml"),
-    },
+    builtin(16, 1, "blocks-of-16.1-thread.toml", include_str!("blocks-of-16.1-thread.toml")),
+    builtin(16, 2, "blocks-of-16.2-threads.toml", include_str!("blocks-of-16.2-threads.toml")),
+    builtin(8, 1, "blocks-of-8.1-thread.toml", include_str!("blocks-of-8.1-thread.toml")),
+    builtin(8, 2, "blocks-of-8.2-threads.toml", include_str!("blocks-of-8.2-threads.toml")),
 ];
+
+const fn builtin(block: u64, threads: u64, name: &'static str, text: &'static str) -> BuiltinTable {
+    BuiltinTable { block, threads, name, text }
+}
 
 /// The format of tables that this version reads.
 const FORMAT: u64 = 4;
