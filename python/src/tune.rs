@@ -27,7 +27,9 @@ pub(crate) fn tuned(
     let (mut cache, _) = Cache::open(&place, host)?;
     let inputs = Inputs::Random { seed: 0, dims: sizes(request).into_iter().collect() };
     let target = request.target()?;
-    let blocked = request.ort_cpu()?;
+    let mut measured = request.clone();
+    measured.measured_in(&runtime.version());
+    let blocked = measured.ort_cpu()?;
     let plugin = |library| PluginProvider { library, options: request.provider_options.clone() };
     let provider = request.provider_library.clone().map(plugin);
     let whole = Subject::Whole { target: target.as_ref(), provider: provider.as_ref() };

@@ -130,8 +130,8 @@ pub struct CalibrateOptions {
     pub rounds: usize,
     /// Convolutions that a check draws.
     pub shapes: usize,
-    /// Threads per op.
-    pub threads: usize,
+    /// Numbers of threads per op that are measured, ascending; the first is that of a check, and where there are several it is one.
+    pub threads: Vec<usize>,
     /// The processor's name, for the table.
     pub machine: String,
     /// The day, as in `2026-11-21`, for the table.
@@ -144,7 +144,7 @@ impl CalibrateOptions {
     /// Runs enough for a table that others read, on one thread.
     pub fn new(machine: impl Into<String>, date: impl Into<String>) -> CalibrateOptions {
         let (machine, date) = (machine.into(), date.into());
-        CalibrateOptions { passes: 4, rounds: 4, shapes: 240, threads: 1, machine, date, copies: timing::COPIES }
+        CalibrateOptions { passes: 4, rounds: 4, shapes: 240, threads: vec![1], machine, date, copies: timing::COPIES }
     }
 
     /// Fewer runs, for a first look.
@@ -158,56 +158,136 @@ impl CalibrateOptions {
 #[derive(Clone, Debug)]
 pub struct Calibration {
     machine: Machine,
-    grids: Vec<Measurement>,
+    /// On each number of threads.
+    measured: Vec<Vec<Measurement>>,
 }
 
 impl Calibration {
     /// The text of the table.
     pub fn text(&self) -> String {
-        MeasuredCosts::text(&self.machine, &self.grids)
+        MeasuredCosts::text(&self.machine, &self.measured)
     }
 
     /// The table.
     pub fn costs(&self) -> Result<MeasuredCosts, CalibrateError> {
-        MeasuredCosts::new(self.machine.clone(), self.grids.clone()).map_err(|why| CalibrateError::Table { why })
+        let table = MeasuredCosts::new(self.machine.clone(), self.measured.clone());
+        table.map_err(|why| CalibrateError::Table { why })
+    }
+
+    /// How good times on more threads than one are at points between those that were measured, for people; nothing if one number of threads
+    /// was measured.
+    pub fn held_out(&self) -> Vec<String> {
+        let Machine { threads, held_out_percent, .. } = &self.machine;
+        let line = |(threads, percent): (&u64, &u64)| {
+            format!("on {threads} threads: half of {HELD_OUT} points that were left out are within {percent} %")
+        };
+        threads.iter().skip(1).zip(held_out_percent).map(line).collect()
     }
 }
 
-/// Measures a table. `progress` hears how many of how many measurements are done.
+/// Points of grids that are measured on more threads and not used, to see how good what lies between the others is.
+const HELD_OUT: usize = 48;
+
+/// A point of one of the grids.
+struct At<'s> {
+    spec: &'s Spec,
+    point: Vec<u64>,
+}
+
+/// Measures a table: every point on the first number of threads, and on others every second point of each axis of
+/// large grids. `progress` hears how many of
+/// how many measurements are done.
+///
+/// # Errors
+/// [`CalibrateError`].
 pub fn calibrate(
     runtime: &Runtime,
     options: &CalibrateOptions,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Calibration, CalibrateError> {
     let block = timing::block(runtime)?;
-    let bench = Bench::new(runtime, options, block);
-    let node_ns = bench.node_ns()?;
     let specs = specs();
-    let mut chains: Vec<Chain> = Vec::new();
-    for spec in &specs {
-        chains.extend(points(spec).iter().map(|point| vec![spec.case(point, block)]));
-    }
-    let mut times = bench.times(&chains, progress)?.into_iter();
-    let grids = specs.iter().map(|spec| Measurement {
-        name: spec.name.clone(),
-        axes: spec.axes.iter().map(|(name, points)| ((*name).to_owned(), points.clone())).collect(),
-        ns: times.by_ref().take(points(spec).len()).map(|ns| ns.round().max(1.0) as u64).collect(),
-    });
-    let grids = grids.collect();
-    let machine = Machine {
+    let all = |thinned: bool| -> Vec<At<'_>> {
+        let points = |spec| points_of(&axes(spec, thinned)).into_iter().map(move |point| At { spec, point });
+        specs.iter().flat_map(points).collect()
+    };
+    let (every, second) = (all(false), all(true));
+    let out = left_out(&every);
+    let passes = options.passes.max(1);
+    let total = passes * (every.len() + options.threads.len().saturating_sub(1) * (second.len() + out.len()));
+    let mut machine = Machine {
         machine: options.machine.clone(),
         date: options.date.clone(),
         runtime: format!("ONNX Runtime {}", runtime.version()),
-        threads: options.threads as u64,
+        threads: options.threads.iter().map(|&threads| threads as u64).collect(),
         block,
-        node_ns,
+        node_ns: Vec::new(),
+        held_out_percent: Vec::new(),
     };
-    let calibration = Calibration { machine, grids };
-    calibration.costs()?;
+    let (mut before, mut measured, mut held_out) = (0, Vec::new(), Vec::new());
+    for (turn, &threads) in options.threads.iter().enumerate() {
+        let bench = Bench::new(runtime, options, block).on_threads(threads);
+        machine.node_ns.push(bench.node_ns()?);
+        let (points, out) = if turn == 0 { (&every, &[][..]) } else { (&second, out.as_slice()) };
+        let chains: Vec<Chain> = points.iter().chain(out).map(|at| vec![at.spec.case(&at.point, block)]).collect();
+        let mut times = bench.times(&chains, &mut |done, _| {
+            // The start of one is the end of the one before it.
+            if done + before == 0 || done > 0 {
+                progress(before + done, total);
+            }
+        })?;
+        before += passes * chains.len();
+        held_out.push(times.split_off(points.len()));
+        measured.push(grids(&specs, turn > 0, times));
+    }
+    let mut calibration = Calibration { machine, measured };
+    let costs = calibration.costs()?;
+    for (threads, times) in options.threads.iter().zip(held_out).skip(1) {
+        let costs =
+            costs.clone().on_threads(*threads as u64).map_err(|e| CalibrateError::Table { why: e.to_string() })?;
+        let off = out.iter().zip(times).map(|(at, ns)| (costs.point_ns(at.spec, &at.point) as f64 / ns - 1.0).abs());
+        let mut off: Vec<f64> = off.collect();
+        off.sort_by(f64::total_cmp);
+        let median = off.get(off.len() / 2).copied().unwrap_or_default();
+        calibration.machine.held_out_percent.push((100.0 * median).round() as u64);
+    }
     Ok(calibration)
 }
 
-fn points(spec: &Spec) -> Vec<Vec<u64>> {
-    let axes: Vec<Vec<u64>> = spec.axes.iter().map(|(_, points)| points.clone()).collect();
-    points_of(&axes)
+/// A grid of so many points keeps all when it is thinned: it is measured in no time, and what threads take of small ops changes fast.
+const SMALL: usize = 20;
+
+/// The points of a grid's axes; thinned, every second one, the last among them.
+fn axes(spec: &Spec, thinned: bool) -> Vec<Vec<u64>> {
+    let count: usize = spec.axes.iter().map(|(_, points)| points.len()).product();
+    let thinned = thinned && count > SMALL;
+    let kept = |points: &Vec<u64>| {
+        let last = points.len().saturating_sub(1);
+        let kept = points.iter().enumerate().filter(|(at, _)| !thinned || at % 2 == 0 || *at == last);
+        kept.map(|(_, &point)| point).collect()
+    };
+    spec.axes.iter().map(|(_, points)| kept(points)).collect()
+}
+
+/// Some of the points that are not among the thinned ones, from all grids.
+fn left_out<'s>(every: &[At<'s>]) -> Vec<At<'s>> {
+    let is_left_out = |at: &&At<'s>| axes(at.spec, true).iter().zip(&at.point).any(|(axis, x)| !axis.contains(x));
+    let out: Vec<&At<'s>> = every.iter().filter(is_left_out).collect();
+    let step = out.len().div_ceil(HELD_OUT).max(1);
+    out.into_iter().step_by(step).map(|at| At { spec: at.spec, point: at.point.clone() }).collect()
+}
+
+/// Times as the grids that they are of.
+fn grids(specs: &[Spec], thinned: bool, times: Vec<f64>) -> Vec<Measurement> {
+    let mut times = times.into_iter();
+    let grid = |spec: &Spec| {
+        let axes = axes(spec, thinned);
+        let count = axes.iter().map(Vec::len).product();
+        Measurement {
+            name: spec.name.clone(),
+            axes: spec.axes.iter().zip(axes).map(|((name, _), points)| ((*name).to_owned(), points)).collect(),
+            ns: times.by_ref().take(count).map(|ns| ns.round().max(1.0) as u64).collect(),
+        }
+    };
+    specs.iter().map(grid).collect()
 }

@@ -12,6 +12,7 @@ fn options() -> CalibrateOptions {
     (options.passes, options.rounds, options.shapes) = (1, 1, 8);
     // No time is held against another here.
     options.copies = 1;
+    options.threads = vec![1, 2];
     options
 }
 
@@ -21,11 +22,19 @@ fn every_grid_is_measured_and_the_table_can_be_held_against_other_shapes() {
     let calibration = calibrate(runtime(), &options(), &mut |done, of| heard.push((done, of))).unwrap();
     let text = calibration.text();
     let costs = MeasuredCosts::parse("measured", &text).unwrap();
-    let Machine { machine, date, runtime: version, threads, block, node_ns } = costs.machine();
-    assert_eq!((machine.as_str(), date.as_str(), *threads), ("a machine under test", "2026-11-21", 1));
+    let Machine { machine, date, runtime: version, threads, block, node_ns, held_out_percent } = costs.machine();
+    assert_eq!((machine.as_str(), date.as_str(), &threads[..]), ("a machine under test", "2026-11-21", &[1, 2][..]));
     assert!(version.starts_with("ONNX Runtime 1."), "{version}");
-    assert!([4, 8, 16].contains(block) && (10..100_000).contains(node_ns), "{block} {node_ns}");
-    assert_eq!(text.matches("[grid.").count(), specs().len());
+    assert!(
+        [4, 8, 16].contains(block) && node_ns.len() == 2 && node_ns.iter().all(|ns| (10..100_000).contains(ns)),
+        "{block} {node_ns:?}"
+    );
+    assert_eq!((held_out_percent.len(), calibration.held_out().len()), (1, 1));
+    assert_eq!(["[grid.", "[threads.2."].map(|head| text.matches(head).count()), [specs().len(); 2]);
+    // On two threads every second point, and what lies between.
+    let two = costs.clone().on_threads(2).unwrap();
+    assert!(!two.is_derived() && costs.clone().on_threads(16).unwrap().is_derived());
+    assert!(text.len() * 3 < 5 * text.find("[threads.").unwrap());
     assert!(heard.windows(2).all(|w| w[0].0 < w[1].0) && heard.last().is_some_and(|(done, of)| done == of));
 
     let checked = check(runtime(), &costs, &options(), 7, &mut |_, _| {}).unwrap();

@@ -3,7 +3,7 @@
 //! A model holds several copies of a node, each with weights of its own, so that what a call of the runtime takes beside them
 //! becomes small, and is subtracted. Models are run in turns, in several passes over all of them; a low quantile of each pass
 //! is taken, and the best pass counts: other load on the machine makes runs longer, never shorter. On one thread it is the
-//! time that the processor spends on it.
+//! time that the processor spends on it. What takes long is run less often: of it other load is a smaller part.
 
 use std::time::Instant;
 
@@ -26,6 +26,14 @@ const WEIGHTS: u64 = 16 << 20;
 const GUESSED_NS: f64 = 600_000.0;
 /// Copies of a node in a model, at most.
 pub(super) const COPIES: u64 = 128;
+/// A node that takes longer than this by the coarse guess stands in its model once: what weights were near a core no longer matters.
+const ALONE_NS: f64 = 5e6;
+/// For how long a model is run in a pass: once more only if it took less so far.
+const PASS_NS: f64 = 6e6;
+/// A call that took longer than this is not made once before it is timed.
+const WARM_NS: f64 = 2e6;
+/// What calls take of which two passes are enough, and three.
+const LONG_NS: [f64; 2] = [5e6, 1e6];
 
 /// A model and what it is fed.
 struct Timed {
@@ -93,11 +101,18 @@ pub(super) struct Bench<'a> {
     runtime: &'a Runtime,
     options: &'a CalibrateOptions,
     block: u64,
+    threads: usize,
 }
 
 impl<'a> Bench<'a> {
+    /// Times on the first number of threads that is asked for.
     pub(super) fn new(runtime: &'a Runtime, options: &'a CalibrateOptions, block: u64) -> Bench<'a> {
-        Bench { runtime, options, block }
+        Bench { runtime, options, block, threads: options.threads.first().copied().unwrap_or(1) }
+    }
+
+    /// The same on other threads.
+    pub(super) fn on_threads(self, threads: usize) -> Bench<'a> {
+        Bench { threads, ..self }
     }
 
     /// What a node takes that moves and computes nothing: a Reshape in a row of them.
@@ -109,7 +124,7 @@ impl<'a> Bench<'a> {
         for (i, shape) in shapes.iter().cycle().take(NODES).enumerate() {
             name = sketch.node("Reshape", "", &[&name, shape], &format!("view.{i}"), &[]);
         }
-        let mut views = Timed::load(self.runtime, sketch, self.options.threads)?;
+        let mut views = Timed::load(self.runtime, sketch, self.threads)?;
         let mut empty = self.empty()?;
         let (mut call, mut time) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..400 {
@@ -121,7 +136,7 @@ impl<'a> Bench<'a> {
 
     /// A model that computes nothing: what a call takes anyhow.
     fn empty(&self) -> Result<Timed, CalibrateError> {
-        Timed::load(self.runtime, Sketch::new(), self.options.threads)
+        Timed::load(self.runtime, Sketch::new(), self.threads)
     }
 
     /// Nanoseconds of each chain.
@@ -136,13 +151,21 @@ impl<'a> Bench<'a> {
         let mut call = f64::INFINITY;
         let total = passes * chains.len();
         for pass in 0..passes {
-            for (i, (group, times)) in chains.chunks(TOGETHER).zip(times.chunks_mut(TOGETHER)).enumerate() {
+            // What took long in the passes before is known well enough.
+            let enough =
+                |time: f64| pass > 1 && LONG_NS.iter().take(pass - 1).any(|&long| time.is_finite() && time > long);
+            let open: Vec<usize> =
+                (0..chains.len()).filter(|&at| !times.get(at).copied().is_some_and(enough)).collect();
+            for (i, group) in open.chunks(TOGETHER).enumerate() {
                 progress(pass * chains.len() + i * TOGETHER, total);
                 // A pass in which other programs had the caches throughout is not the one that counts.
-                let mut now = self.in_turns(group, rounds)?;
+                let those: Vec<&Chain> = group.iter().filter_map(|&at| chains.get(at)).collect();
+                let mut now = self.in_turns(&those, rounds)?;
                 call = call.min(now.pop().unwrap_or(f64::INFINITY));
-                for (time, now) in times.iter_mut().zip(now) {
-                    *time = time.min(now);
+                for (&at, now) in group.iter().zip(now) {
+                    if let Some(time) = times.get_mut(at) {
+                        *time = time.min(now);
+                    }
                 }
             }
         }
@@ -152,7 +175,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Runs some chains in turns, and last a model that computes nothing: nanoseconds of a call of each.
-    fn in_turns(&self, chains: &[Chain], rounds: usize) -> Result<Vec<f64>, CalibrateError> {
+    fn in_turns(&self, chains: &[&Chain], rounds: usize) -> Result<Vec<f64>, CalibrateError> {
         let mut models = chains.iter().map(|chain| self.model(chain)).collect::<Result<Vec<Timed>, _>>()?;
         models.push(self.empty()?);
         Self::turns(&mut models, rounds)
@@ -187,8 +210,13 @@ impl<'a> Bench<'a> {
         let mut samples: Vec<Vec<f64>> = vec![Vec::new(); models.len()];
         for _ in 0..rounds {
             for (timed, samples) in models.iter_mut().zip(samples.iter_mut()) {
+                if samples.iter().sum::<f64>() > PASS_NS {
+                    continue;
+                }
                 // Once to have code and operands near again after the other models.
-                timed.run()?;
+                if samples.last().is_none_or(|&last| last < WARM_NS) {
+                    timed.run()?;
+                }
                 samples.push(timed.run()?);
             }
         }
@@ -199,7 +227,8 @@ impl<'a> Bench<'a> {
     fn copies(&self, chain: &Chain) -> usize {
         let guess: f64 = chain.iter().map(|case| 200.0 + case.work(self.block) / 8.0).sum();
         let weights: u64 = chain.iter().map(|case| weight_bytes(case, self.block)).sum();
-        ((GUESSED_NS / guess) as u64).min(WEIGHTS / weights.max(1)).max(2).min(self.options.copies) as usize
+        let least = if guess > ALONE_NS { 1 } else { 2 };
+        ((GUESSED_NS / guess) as u64).min(WEIGHTS / weights.max(1)).max(least).min(self.options.copies) as usize
     }
 
     fn model(&self, chain: &Chain) -> Result<Timed, CalibrateError> {
@@ -211,7 +240,7 @@ impl<'a> Bench<'a> {
                 input = Some(add(&mut sketch, case, copy, input.as_deref(), self.block)?);
             }
         }
-        Timed::load(self.runtime, sketch, self.options.threads)
+        Timed::load(self.runtime, sketch, self.threads)
     }
 }
 

@@ -129,7 +129,8 @@ impl Work {
             }
         }
         let threads = usize::try_from(cache.host().threads).unwrap_or(1);
-        let options = CalibrateOptions { passes: 2, rounds: 5, threads, ..CalibrateOptions::new("", "") };
+        let options =
+            CalibrateOptions { passes: 2, rounds: 5, threads: vec![threads], ..CalibrateOptions::new("", "") };
         let bench = Bench::new(runtime, &options, self.block);
         let mut groups = new.chunks(TOGETHER);
         for group in groups.by_ref() {

@@ -7,7 +7,7 @@ use crate::args;
 use crate::commands::{is_stdout, runtime};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::terminal::{json, say, say_json};
+use crate::terminal::{json, quiet, say, say_json, tell};
 use relayout::fsio::{self, Output, destination};
 use relayout::request::measured;
 use relayout::targets::measured::MeasuredCosts;
@@ -21,7 +21,7 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
     let gpu = a.target == "cuda-tensorcore";
     let wrong = [
         ("--check", a.check, !gpu),
-        ("--threads", a.threads != 1, !gpu),
+        ("--threads", !a.threads.is_empty(), !gpu),
         ("MODEL", !a.models.is_empty(), !gpu),
         ("--python", a.python.is_some(), gpu),
         ("--runner", a.runner.is_some(), gpu),
@@ -37,7 +37,8 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
         return put(&a.out, &gpu::table(a, &today())?);
     }
     // What can fail at once fails before the minutes that measuring takes.
-    let costs = if a.check { Some(table(a.costs.as_deref(), threads_asked(a.threads.into()))?) } else { None };
+    let threads = asked(a)?;
+    let costs = if a.check { Some(table(a.costs.as_deref(), &threads)?) } else { None };
     if !is_stdout(&a.out) {
         check_place(&a.out)?;
     }
@@ -49,7 +50,7 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
     if a.quick {
         options = options.quick();
     }
-    options.threads = threads_asked(a.threads.into());
+    options.threads = threads;
     let bar = Progress::start("measuring");
     let mut progress = |done: usize, of: usize| bar.tell(format!("measuring {}", 100 * done / of.max(1)) + " %");
     if let Some(costs) = costs {
@@ -62,7 +63,34 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
     }
     let calibration = measure(&runtime, &options, &mut progress).map_err(Failure::model)?;
     drop(bar);
+    if !quiet() {
+        calibration.held_out().iter().for_each(|line| tell(&format!("{line}\n")));
+    }
     put(&a.out, &calibration.text())
+}
+
+/// The numbers of threads that are asked for. If none is said: one for a check, else one and its doubles up to as many as the machine has
+/// cores, and these.
+fn asked(a: &args::Calibrate) -> Result<Vec<usize>, Failure> {
+    let mut threads: Vec<usize> = a.threads.iter().map(|&threads| threads_asked(threads.into())).collect();
+    if threads.is_empty() {
+        threads.push(1);
+        let cores = threads_asked(0);
+        if !a.check {
+            threads.extend((1..).map(|double| 1 << double).take_while(|&double| double < cores));
+            threads.push(cores);
+        }
+    }
+    threads.sort_unstable();
+    threads.dedup();
+    match threads.as_slice() {
+        [_] => Ok(threads),
+        _ if a.check => Err(Failure::usage("--threads takes one number with --check".to_owned())),
+        [1, ..] => Ok(threads),
+        _ => Err(Failure::usage(
+            "--threads takes one number, or several of which one is 1: times on others are held against it".to_owned(),
+        )),
+    }
 }
 
 /// The table on stdout or in its place.
@@ -73,11 +101,12 @@ fn put(output: &Path, text: &str) -> Result<(), Failure> {
     Output::new(output, text.into()).and_then(Output::commit).map_err(Failure::model)
 }
 
-/// The table in a file, or the built-in one of this machine's block for so many threads.
-fn table(path: Option<&Path>, threads: usize) -> Result<MeasuredCosts, Failure> {
+/// The table in a file, or the built-in one of this machine's block, for so many threads.
+fn table(path: Option<&Path>, threads: &[usize]) -> Result<MeasuredCosts, Failure> {
+    let threads = threads.first().copied().unwrap_or(1) as u64;
     match path {
-        Some(path) => Ok(measured(path)?),
-        None => MeasuredCosts::builtin(Block::of_host().channels(), threads as u64).map_err(Failure::model),
+        Some(path) => measured(path)?.on_threads(threads).map_err(Failure::model),
+        None => MeasuredCosts::builtin(Block::of_host().channels(), threads).map_err(Failure::model),
     }
 }
 

@@ -24,7 +24,8 @@ pub(crate) fn tuned(
 ) -> Result<(Model, Fastest), Failure> {
     let runtime = runtime()?;
     let model = open(&job.model)?;
-    let request = a.request();
+    let mut request = a.request();
+    request.measured_in(&runtime.version());
     let threads = usize::try_from(request.threads.unwrap_or(1)).unwrap_or(usize::MAX);
     let mut cache = cache(request.tune_cache.as_deref(), &runtime, threads_asked(threads))?;
     let blocked = request.ort_cpu()?;

@@ -5,7 +5,7 @@
 //! looks at the processor only.
 
 use relayout_target_api::Target;
-use relayout_targets::{Block, OrtCpu, OrtNhwc, PROVIDERS, Provider, TargetError, builtin};
+use relayout_targets::{Block, OrtCpu, OrtNhwc, PROVIDERS, Provider, Release, TargetError, builtin};
 use serde::{Deserialize, Serialize};
 
 /// What a machine has that decides what models are best optimized for on it.
@@ -98,6 +98,9 @@ pub struct Fitting {
     /// The execution provider, for target `ort-nhwc`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+    /// The version of ONNX Runtime that files are for, for target `ort-cpu`: all that it runs, and nothing that only newer ones do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
     /// A sentence for each choice.
     pub why: Vec<String>,
 }
@@ -124,8 +127,7 @@ pub(crate) struct Asked<'r> {
     pub(crate) provider: Option<&'r str>,
     pub(crate) block: Option<Block>,
     pub(crate) threads: Option<u64>,
-    /// Whether costs are those of a table, which has its own threads.
-    pub(crate) costs: bool,
+    pub(crate) runtime: Option<&'r str>,
 }
 
 /// Chooses what is not asked for.
@@ -176,7 +178,7 @@ fn on_device(on: &Equipment, why: &str) -> Fitting {
 impl Fitting {
     fn new(target: &str, provider: Option<&str>, why: Vec<String>) -> Fitting {
         let (target, provider) = (target.to_owned(), provider.map(str::to_owned));
-        Fitting { target, block: None, threads: None, provider, why }
+        Fitting { target, block: None, threads: None, provider, runtime: None, why }
     }
 
     /// The block and the threads of target `ort-cpu`.
@@ -186,16 +188,21 @@ impl Fitting {
         let set = if block == Some(Block::B16) { "AVX-512 is" } else { "AVX-512 is not" };
         let why = if asked.block.is_some() { "asked for".to_owned() } else { format!("{set} there") };
         self.why.extend(self.block.map(|channels| format!("blocks of {channels}: {why}")));
-        let (threads, why) = match (asked.threads, asked.costs) {
-            (Some(threads), _) => (Some(threads), format!("threads {threads}: asked for")),
-            (None, true) => (None, "threads: those of the table of costs".to_owned()),
-            (None, false) => {
-                let threads = on.threads.min(MOST_THREADS);
-                (Some(threads), format!("threads {threads}: as many as a session takes by itself"))
-            }
-        };
-        self.threads = threads;
-        self.why.push(why);
+        let threads = asked.threads.unwrap_or(on.threads.min(MOST_THREADS));
+        let why = if asked.threads.is_some() { "asked for" } else { "as many as a session takes by itself" };
+        self.threads = Some(threads);
+        self.why.push(format!("threads {threads}: {why}"));
+        self.on_runtime(on, asked);
+    }
+
+    /// The runtime of target `ort-cpu`, where its version tells a release.
+    fn on_runtime(&mut self, on: &Equipment, asked: &Asked<'_>) {
+        let version = asked.runtime.or(on.runtime.as_deref());
+        let Some((version, release)) = version.and_then(|v| Some((v, Release::parse(v).ok()?))) else { return };
+        self.runtime = Some(version.to_owned());
+        if OrtCpu::is_for_an_older_release(release) {
+            self.why.push(format!("runtime {release}: newer releases have kernels that it lacks"));
+        }
     }
 
     /// The target itself.
@@ -205,7 +212,14 @@ impl Fitting {
     pub fn build(&self) -> Result<Box<dyn Target>, TargetError> {
         match (&self.provider, self.block.and_then(Block::of)) {
             (Some(provider), _) => Ok(Box::new(OrtNhwc::of(Provider::of(provider)?))),
-            (None, Some(block)) => Ok(Box::new(OrtCpu::new(block)?.on_threads(self.threads.unwrap_or(1))?)),
+            (None, Some(block)) => {
+                let target = OrtCpu::new(block)?.on_threads(self.threads.unwrap_or(1))?;
+                let release = self.runtime.as_deref().and_then(|version| Release::parse(version).ok());
+                Ok(Box::new(match release {
+                    Some(release) => target.for_release(release),
+                    None => target,
+                }))
+            }
             (None, None) => builtin(&self.target),
         }
     }
@@ -221,6 +235,10 @@ impl Fitting {
         }
         if let Some(threads) = self.threads.filter(|&threads| threads > 1) {
             option("--threads", threads.to_string());
+        }
+        let release = self.runtime.as_deref().and_then(|version| Release::parse(version).ok());
+        if let Some(release) = release.filter(|&release| OrtCpu::is_for_an_older_release(release)) {
+            option("--runtime", release.to_string());
         }
         words
     }
@@ -268,12 +286,14 @@ mod tests {
         let (words, block, threads, why) = ask(&Asked { threads: Some(1), block: Some(Block::B8), ..Asked::default() });
         assert_eq!((words.as_str(), block, threads), ("--target ort-cpu", Some(8), Some(1)));
         assert!(why.ends_with("blocks of 8: asked for; threads 1: asked for"), "{why}");
-        let (_, _, threads, why) = ask(&Asked { target: Some("ort-cpu"), costs: true, ..Asked::default() });
-        assert_eq!(threads, None);
+        let (_, _, threads, why) = ask(&Asked { target: Some("ort-cpu"), ..Asked::default() });
+        assert_eq!(threads, Some(4));
         assert!(
-            why.starts_with("target `ort-cpu`: asked for; blocks of 16: AVX-512 is there; threads: those of"),
+            why.starts_with("target `ort-cpu`: asked for; blocks of 16: AVX-512 is there; threads 4: as many as"),
             "{why}"
         );
+        let older = choose(&here, &Asked { target: Some("ort-cpu"), runtime: Some("1.29.0"), ..Asked::default() });
+        assert_eq!(older.words().join(" "), "--target ort-cpu --threads 4 --runtime 1.29");
         let (words, block, ..) = ask(&Asked { target: Some("nhwc"), ..Asked::default() });
         assert_eq!((words.as_str(), block), ("--target nhwc", None));
         let (words, ..) = ask(&Asked { provider: Some("xnnpack"), ..Asked::default() });
@@ -289,7 +309,11 @@ mod tests {
         for (block, channels) in [(Block::B8, "8"), (Block::B16, "16")] {
             let metadata = metadata(block);
             assert!(metadata.contains(&("relayout.block".to_owned(), channels.to_owned())), "{metadata:?}");
-            assert!(metadata.iter().any(|(key, costs)| key == "relayout.costs" && costs.contains("2 threads")));
+            assert!(
+                metadata
+                    .iter()
+                    .any(|(key, costs)| key == "relayout.costs" && costs.contains("4 threads (derived from 1"))
+            );
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::io::property;
+use crate::target_metadata::NEEDS_KEY;
 use bytes::Bytes;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::Graph;
@@ -107,9 +108,15 @@ impl Model {
     }
 
     /// What the metadata of the model says under this key. Files that relayout wrote have `relayout.target` and `relayout.version`,
-    /// those for target `ort-cpu` also `relayout.block`.
+    /// those for target `ort-cpu` also `relayout.block`, and `relayout.needs` where older releases of the
+    /// runtime do not run them.
     pub fn metadata(&self, key: &str) -> Option<&str> {
         property(&self.file, key)
+    }
+
+    /// The first release of its runtime that runs the model, such as `ONNX Runtime 1.30`, if it says that older ones do not.
+    pub fn needs(&self) -> Option<&str> {
+        self.metadata(NEEDS_KEY)
     }
 
     /// Bytes of weights that the model has in other files.

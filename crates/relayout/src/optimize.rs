@@ -16,7 +16,7 @@ use crate::proof::Links;
 use crate::report::Report;
 use crate::sizes::{Sized, check_names};
 use crate::source::{Source, contradicted, refuse_impossible};
-use crate::target_metadata::{is_settled, metadata, only_on};
+use crate::target_metadata::{is_settled, metadata, needs};
 use checked::{Asked, checked};
 use gains::Gain;
 use relayout_ir::graph::Graph;
@@ -125,7 +125,7 @@ fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSe
         return Ok(Optimized { shown, ..kept });
     }
     report.device = gain.map(|gain| gain.record(&metadata));
-    report.remarks.extend(result.as_mut().and_then(|result| only_on(&mut result.proto, target)));
+    report.remarks.extend(result.as_mut().map(|result| needs(&mut result.proto, target)).unwrap_or_default());
     tell_of_result(&mut report, model, result.as_ref(), last, filled);
     let can = target.capabilities();
     let input = Arc::clone(&model.file);

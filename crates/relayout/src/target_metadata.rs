@@ -4,14 +4,16 @@ use crate::error::Error;
 use crate::io::{IoError, IoRecord, Wishes, met, property};
 use crate::model::Model;
 use relayout_ir::graph::OpName;
-use relayout_onnx::proto::{GraphProto, ModelProto, StringStringEntryProto};
-use relayout_target_api::Target;
+use relayout_onnx::proto::{GraphProto, ModelProto, NodeProto, StringStringEntryProto};
+use relayout_target_api::{Since, Target};
 use relayout_targets::builtin;
 
 /// Key of the metadata that names the target of a file.
 pub(crate) const TARGET_KEY: &str = "relayout.target";
 /// Key of the metadata that names the execution provider of ONNX Runtime which alone runs the file.
 const RUNS_ON_KEY: &str = "relayout.runs_on";
+/// Key of the metadata that names the first release of its runtime that runs the file, where older ones run other files of the target.
+pub(crate) const NEEDS_KEY: &str = "relayout.needs";
 /// Key of the metadata that names the version of this program.
 pub(crate) const VERSION_KEY: &str = "relayout.version";
 
@@ -25,23 +27,53 @@ pub(crate) fn metadata(target: &dyn Target) -> Vec<(String, String)> {
     metadata
 }
 
-/// Notes in a file that is made for a target where alone it runs, if an op of it is one that only one execution provider has; what is to
-/// be said of that.
-pub(crate) fn only_on(proto: &mut ModelProto, target: &dyn Target) -> Option<String> {
-    let (op, provider) = op_of_one(proto.graph.as_ref()?, target)?;
-    proto
-        .metadata_props
-        .push(StringStringEntryProto { key: Some(RUNS_ON_KEY.to_owned()), value: Some(provider.clone()) });
-    Some(format!("it runs on {provider} only, which alone has {op}"))
+/// Notes in a file that is made for a target where alone it runs: on which execution provider, if an op of it is one that no other has, and
+/// since which release of its runtime. What is to be said of that.
+pub(crate) fn needs(proto: &mut ModelProto, target: &dyn Target) -> Vec<String> {
+    let Some(graph) = &proto.graph else { return Vec::new() };
+    let provider = each_node(graph, &mut |node| {
+        let op = name_of(node);
+        target.only_on(&op).map(|provider| (format!("{} of {}", op.name, op.domain), provider.to_owned()))
+    });
+    let newest = each_node(graph, &mut |node| target.since(&name_of(node), &|name| text(node, name))).into_iter().max();
+    let mut note = |key: &str, value: &str| {
+        let (key, value) = (Some(key.to_owned()), Some(value.to_owned()));
+        proto.metadata_props.push(StringStringEntryProto { key, value });
+    };
+    let mut remarks = Vec::new();
+    if let Some((op, provider)) = provider.into_iter().next() {
+        note(RUNS_ON_KEY, &provider);
+        remarks.push(format!("it runs on {provider} only, which alone has {op}"));
+    }
+    if let Some(Since { release, what, before }) = newest {
+        note(NEEDS_KEY, &release);
+        remarks.push(format!(
+            "it needs {release} or newer, {what}: ask for `runtime` {before} to have it run on older ones"
+        ));
+    }
+    remarks
 }
 
-/// An op of a graph or of its bodies that only one execution provider has, and that provider.
-fn op_of_one(graph: &GraphProto, target: &dyn Target) -> Option<(String, String)> {
-    graph.node.iter().find_map(|node| {
-        let op = OpName::new(node.domain.as_deref().unwrap_or_default(), node.op_type.as_deref().unwrap_or_default());
-        let own = target.only_on(&op).map(|provider| (format!("{} of {}", op.name, op.domain), provider.to_owned()));
-        own.or_else(|| node.bodies().find_map(|body| op_of_one(body, target)))
-    })
+/// What is found of the nodes of a graph and of its bodies.
+fn each_node<T>(graph: &GraphProto, find: &mut dyn FnMut(&NodeProto) -> Option<T>) -> Vec<T> {
+    let mut all = Vec::new();
+    for node in &graph.node {
+        all.extend(find(node));
+        for body in node.bodies() {
+            all.extend(each_node(body, find));
+        }
+    }
+    all
+}
+
+fn name_of(node: &NodeProto) -> OpName {
+    OpName::new(node.domain.as_deref().unwrap_or_default(), node.op_type.as_deref().unwrap_or_default())
+}
+
+/// An attribute of a node that is a text.
+fn text(node: &NodeProto, name: &str) -> Option<String> {
+    let attribute = node.attribute.iter().find(|attribute| attribute.name.as_deref() == Some(name))?;
+    attribute.s.as_ref().map(|text| String::from_utf8_lossy(text).into_owned())
 }
 
 /// Whether a model was made for this target before and is to be left as it is. An error if it was made for another one whose

@@ -35,6 +35,7 @@ mod pass;
 mod recognized;
 mod rounding;
 mod rule;
+mod since;
 
 pub use capabilities::Capabilities;
 pub use equation::{Equation, When};
@@ -48,6 +49,7 @@ pub use pass::{
 pub use recognized::{Arg, EqualTerm, Explanation, Literal, Recognized};
 pub use relayout_solve::Cost;
 pub use rule::{Counted, Numerics, Rule};
+pub use since::Since;
 
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
@@ -263,6 +265,12 @@ pub trait Target: Sync {
 
     /// The execution provider of ONNX Runtime that alone runs an op of its files; `None` for ops that other runtimes of its dialect have too.
     fn only_on(&self, _op: &OpName) -> Option<&str> {
+        None
+    }
+
+    /// The first release of its runtime that runs an op of its files with these attributes, by their names; `None` where each release does
+    /// that files are written for.
+    fn since(&self, _op: &OpName, _text: &dyn Fn(&str) -> Option<String>) -> Option<Since> {
         None
     }
 

@@ -73,6 +73,13 @@ fn written_out(source: ModelSource<'_>) -> Option<Bytes> {
     source.read()?.for_cpu_provider().ok().flatten()
 }
 
+/// What a file says of the release that it needs, beside the version that is here.
+fn needed(source: ModelSource<'_>, version: &str) -> Option<String> {
+    let model = source.read()?;
+    let needs = model.needs()?;
+    Some(format!("it says that it needs {needs} or newer, and this is {version}"))
+}
+
 /// How much ONNX Runtime rewrites a model before it runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -201,8 +208,11 @@ impl Model {
     ) -> Result<Self, VerifyError> {
         let label = source.label();
         guarded(&format!("loading {label}"), || {
-            let failed =
-                |error: ort::Error| VerifyError::Load { model: label.clone(), reason: one_line(&error.to_string()) };
+            let failed = |error: ort::Error| {
+                let reason = one_line(&error.to_string());
+                let needs = needed(source, &runtime.version()).map_or_else(String::new, |needs| format!("; {needs}"));
+                VerifyError::Load { model: label.clone(), reason: reason + &needs }
+            };
             let replaced = |builder: SessionBuilder, tensor: &Tensor| -> ort::Result<SessionBuilder> {
                 Ok(match tensor.to_owned_value()? {
                     Some(value) => builder.with_initializer(tensor.name(), value)?,

@@ -48,10 +48,13 @@ class RequestOptions(TypedDict, total=False):
     """For ``ort-cpu``: channels of a block, 16 for hosts with AVX-512 and 8 for others; by default that of this machine."""
     guard: bool
     """For ``ort-cpu``: ``False`` leaves out the guard that makes a file fail on hosts of another block."""
+    runtime: str | None
+    """For ``ort-cpu``: the version of the ONNX Runtime that will run the model, such as ``"1.28"``. Without one files may have what only
+    newer releases run; ``relayout.needs`` in the metadata then says which."""
     costs: StrPath | None
     """For ``ort-cpu`` and ``cuda-tensorcore``: a table of costs that ``relayout calibrate`` wrote."""
     threads: int | None
-    """For ``ort-cpu``: threads that the model will run on, by which a built-in table of costs is taken; 0 for as many as the machine
+    """For ``ort-cpu``: threads that the model will run on, 1 by default; 0 for as many as the machine
     has cores. A :class:`Tune` says it for a model that is tuned."""
 
 
@@ -117,7 +120,8 @@ def settings(
     told += [("dims", f"{name}={size}") for name, size in sizes(dims)]
     told += [("free_io", "true")] if free_io else []
     told += [(name, _text(name, value)) for name, value in machine.items() if value is not None]
-    return told + (_runtime.equipment() if machine.get("for_this_machine") else [])
+    here = _runtime.equipment() if machine.get("for_this_machine") else []
+    return told + [(name, value) for name, value in here if name != "runtime" or machine.get("runtime") is None]
 
 
 #: What is true or false.

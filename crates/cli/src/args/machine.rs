@@ -21,9 +21,10 @@ pub(crate) struct Calibrate {
     #[arg(long)]
     pub(crate) quick: bool,
 
-    /// Threads per op; 0 for as many as the machine has cores
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=1024))]
-    pub(crate) threads: u16,
+    /// Numbers of threads per op, separated by commas, 1 among them if there are several; 0 for as many as the machine has cores
+    /// [default: 1, 2, 4 and so on up to as many as the machine has cores; 1 with --check]
+    #[arg(long, value_name = "THREADS", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(0..=1024))]
+    pub(crate) threads: Vec<u16>,
 
     /// Write no table, but say how well one ranks convolutions that it was not measured at
     #[arg(long, conflicts_with = "out")]

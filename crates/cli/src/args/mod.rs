@@ -19,6 +19,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
 use relayout::machine::Fitting;
 use relayout::request::dim;
+use relayout::targets::Release;
 use relayout::{IoLayout, Size};
 use std::path::PathBuf;
 
@@ -193,14 +194,19 @@ pub(crate) struct Decide {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) costs: Option<PathBuf>,
 
-    /// Threads that the model will run on, for target ort-cpu and --tune; 0 for as many as the machine has cores [default: 1]. Of the
-    /// built-in tables of costs the one with the most threads that are not more decides
+    /// Threads that the model will run on, for target ort-cpu and --tune; 0 for as many as the machine has cores [default: 1]. Costs on
+    /// numbers of threads that were not measured follow from those that were
     #[arg(long, value_parser = clap::value_parser!(u16).range(0..=1024))]
     pub(crate) threads: Option<u16>,
 
     /// For target ort-cpu: leave out the guard that makes a file fail on hosts of another block, where it computes wrong numbers
     #[arg(long)]
     pub(crate) no_guard: bool,
+
+    /// Version of the ONNX Runtime that will run the model, for target ort-cpu: 1.28. Without one files may have what only newer
+    /// releases run, and say which they need
+    #[arg(long, value_name = "VERSION", value_parser = release)]
+    pub(crate) runtime: Option<String>,
 
     /// For target ort-nhwc, which it implies: the execution provider of ONNX Runtime; by default qnn. `audit` then says what runs on
     /// its device
@@ -215,6 +221,11 @@ pub(crate) struct Decide {
     /// What was chosen for this machine.
     #[arg(skip)]
     pub(crate) chosen: Option<Fitting>,
+}
+
+/// A version of ONNX Runtime that files are written for.
+fn release(version: &str) -> Result<String, String> {
+    Release::parse(version).map(|_| version.to_owned())
 }
 
 /// How you feed and take what goes in and comes out.

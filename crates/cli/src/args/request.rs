@@ -13,6 +13,7 @@ impl Decide {
         request.target_file.clone_from(&self.target_file);
         request.provider.clone_from(&self.provider);
         request.allow.clone_from(&self.allow);
+        request.runtime.clone_from(&self.runtime);
         request.for_this_machine = self.for_this_machine;
         request.chosen.clone_from(&self.chosen);
         request.block = self.block.as_deref().and_then(|channels| Block::of(channels.parse().ok()?));

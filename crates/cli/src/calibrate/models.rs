@@ -8,7 +8,7 @@ use crate::terminal::{json, say, say_json};
 use crate::tune::cache;
 use relayout::Options;
 use relayout::targets::measured::MeasuredCosts;
-use relayout::targets::{Block, OrtCpu, threads_asked};
+use relayout::targets::{Block, OrtCpu};
 use relayout_calibrate::{Job, TuneStep, check_model};
 use relayout_verify::{Inputs, ModelSource};
 use serde_json::json;
@@ -17,12 +17,13 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 pub(super) fn check(a: &args::Calibrate, costs: Option<MeasuredCosts>) -> Result<(), Failure> {
+    let threads = costs.as_ref().map_or(1, MeasuredCosts::threads);
     let mut target = OrtCpu::new(Block::of_host()).map_err(Failure::usage)?;
     if let Some(costs) = costs {
         target = target.with_costs(costs);
     }
     let runtime = runtime()?;
-    let mut cache = cache(a.tune_cache.as_deref(), &runtime, threads_asked(a.threads.into()))?;
+    let mut cache = cache(a.tune_cache.as_deref(), &runtime, usize::try_from(threads).unwrap_or(usize::MAX))?;
     let (options, inputs) = (Options::default(), Inputs::Random { seed: 0, dims: BTreeMap::new() });
     let mut list = Vec::new();
     for path in &a.models {

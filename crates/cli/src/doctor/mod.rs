@@ -30,6 +30,7 @@ pub(crate) fn choose(decide: &mut args::Decide) {
     let Some(fits) = request.chosen else { return };
     decide.target = Some(fits.target.clone());
     decide.provider.clone_from(&fits.provider);
+    decide.runtime.clone_from(&request.runtime);
     decide.threads = request.threads.and_then(|threads| u16::try_from(threads).ok());
     if !quiet() {
         tell(&format!("for this machine: {}; {}\n", fits.words().join(" "), fits.why.join("; ")));

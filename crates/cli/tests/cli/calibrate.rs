@@ -7,7 +7,7 @@ use std::fs;
 fn what_cannot_be_is_refused_before_anything_is_measured() {
     let dir = folder(&[]);
     let table = dir.path().join("costs.toml");
-    fs::write(&table, "format = 4\ntarget = \"ort-cpu\"\n").unwrap();
+    fs::write(&table, "format = 5\ntarget = \"ort-cpu\"\n").unwrap();
     let line = relayout(["calibrate", "--check", "--costs", str(&table)]).refused(1).to_owned();
     assert!(line.contains("costs.toml") && line.contains("measured") && line.contains("relayout calibrate"), "{line}");
     let nowhere = dir.path().join("no/such/folder/costs.toml");
@@ -23,6 +23,8 @@ fn what_cannot_be_is_refused_before_anything_is_measured() {
         vec!["calibrate", "--costs", "x.toml"],
         vec!["calibrate", "--check", "-o", "x.toml"],
         vec!["calibrate", "--threads", "-1"],
+        vec!["calibrate", "--threads", "2,4"],
+        vec!["calibrate", "--check", "--threads", "1,2"],
         vec!["calibrate", "model.onnx"],
         vec!["calibrate", "--check", "--tune-seconds", "3"],
         vec!["calibrate", "--check", "--target", "cuda-tensorcore", "model.onnx"],

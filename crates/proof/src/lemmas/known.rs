@@ -2,6 +2,8 @@
 
 use super::scales::{ROUNDINGS, unit};
 use crate::terms::align::term_of;
+use crate::terms::arg::{Arg, Term};
+use crate::terms::name::Own;
 use crate::terms::real::{Cores, RealForm, as_is};
 use crate::terms::state::Terms;
 use crate::terms::value::{Source, Value};
@@ -19,11 +21,28 @@ impl Terms {
             Rc::new(Cores::collect(self, bound))
         });
         self.input = Some((bound, Some(Rc::clone(&cores))));
-        let Some(found) = cores.find(self, term, bound) else { return value };
+        let Some(found) = cores.find(self, term, bound) else {
+            return self.real_beneath(term, &value).unwrap_or(value);
+        };
         let Some(view) = view::composed(&value.view, &found.view) else { return value };
         found.lemmas.iter().for_each(|lemma| self.by_lemma(lemma));
         self.held.bound = self.held.bound.max(found.bound);
         Value { source: Source::Term(found.term), view, ..value }
+    }
+
+    /// The value with a term of the input beneath joined axes or slots, where one is the same over the reals as what is there.
+    fn real_beneath(&mut self, term: u32, value: &Value) -> Option<Value> {
+        let layer = Rc::clone(self.get(term));
+        let [Arg::Term { term: inner, reads, own }] = layer.args.as_slice() else { return None };
+        (layer.is(Own::Flat) || layer.is(Own::Slots)).then_some(())?;
+        let made = Rc::clone(self.get(*inner));
+        let whole = Value { source: Source::Term(*inner), view: view::identity(&made.base).1, dtype: made.dtype };
+        let found = self.real(whole.clone());
+        let new = term_of(&found).filter(|new| new != inner && found.view == whole.view)?;
+        (self.get(new).base == made.base).then_some(())?;
+        let args = vec![Arg::Term { term: new, reads: reads.clone(), own: own.clone() }];
+        let source = Source::Term(self.intern(Term { args, ..layer.as_ref().clone() }));
+        Some(Value { source, ..value.clone() })
     }
 
     /// What the input has in the place of a value that a rule made, if its real form is one of the input's.

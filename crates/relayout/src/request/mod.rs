@@ -42,7 +42,7 @@ use crate::proof::Unproved;
 use bytes::Bytes;
 use relayout_target_api::Numerics;
 use relayout_target_api::hints::Size;
-use relayout_targets::Block;
+use relayout_targets::{Block, Release};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,8 @@ pub struct Request {
     pub allow: Option<String>,
     /// Whether [`Request::fit`] chooses what is not said.
     pub for_this_machine: bool,
-    /// The version of the ONNX Runtime that is to run the result.
+    /// The version of the ONNX Runtime that is to run the result: `1.28`. Files for target `ort-cpu` have nothing then that only newer ones
+    /// run.
     pub runtime: Option<String>,
     /// The execution providers of its sessions, as it calls them.
     pub session_providers: Vec<String>,
@@ -208,14 +209,26 @@ impl Request {
             provider: self.provider.as_deref(),
             block: self.block,
             threads: self.threads,
-            costs: self.costs.is_some(),
+            runtime: self.runtime.as_deref(),
         };
         let fits = choose(on, &asked);
         self.target = Some(fits.target.clone());
         self.provider.clone_from(&fits.provider);
         self.block = self.block.or(fits.block.and_then(Block::of));
         self.threads = self.threads.or(fits.threads);
+        if fits.target == "ort-cpu" {
+            // A version that tells no release is none to write files for.
+            self.runtime.clone_from(&fits.runtime);
+        }
         self.chosen = Some(fits);
+    }
+
+    /// Target `ort-cpu` has files for this version of ONNX Runtime, if none is asked for: times are measured in it. A version that tells no
+    /// release leaves them as they are.
+    pub fn measured_in(&mut self, version: &str) {
+        if self.runtime.is_none() && Release::parse(version).is_ok() {
+            self.runtime = Some(version.to_owned());
+        }
     }
 
     /// What is asked of the optimizer by those who look at a model and use no result.

@@ -61,8 +61,8 @@ pub const OPTIONS: &[RequestOption] = &[
     option("provider", Some("provider"), Takes::One),
     option("allow", Some("allow"), Takes::One),
     option("for_this_machine", Some("for-this-machine"), Takes::Flag),
-    // The command line and Python look for these two themselves.
-    option("runtime", None, Takes::One),
+    option("runtime", Some("runtime"), Takes::One),
+    // The command line and Python look for these themselves.
     option("session_providers", None, Takes::List),
     option("block", Some("block"), Takes::One),
     option("guard", Some("no-guard"), Takes::Flag),

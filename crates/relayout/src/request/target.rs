@@ -5,7 +5,7 @@ use relayout_fsio::read_text;
 use relayout_target_api::Target;
 use relayout_targets::gpu::GpuCosts;
 use relayout_targets::measured::MeasuredCosts;
-use relayout_targets::{Block, FunctionTarget, OrtCpu, OrtNhwc, Provider, builtin, parse};
+use relayout_targets::{Block, FunctionTarget, OrtCpu, OrtNhwc, Provider, Release, builtin, parse, threads_asked};
 use std::path::Path;
 
 /// Targets whose results ONNX Runtime runs on this machine as it does where they are used.
@@ -86,9 +86,17 @@ impl Request {
     fn on_processor(&self) -> Result<OrtCpu, RequestError> {
         let target = OrtCpu::new(self.block.unwrap_or_else(Block::of_host))?;
         let target = match (&self.costs, self.threads) {
-            (Some(path), _) => target.with_costs(measured(path)?),
+            (Some(path), None) => target.with_costs(measured(path)?),
+            (Some(path), Some(threads)) => {
+                let threads = threads_asked(usize::try_from(threads).unwrap_or(usize::MAX)) as u64;
+                target.with_costs(measured(path)?.on_threads(threads).map_err(RequestError::Costs)?)
+            }
             (None, Some(threads)) => target.on_threads(threads)?,
             (None, None) => target,
+        };
+        let target = match &self.runtime {
+            Some(version) => target.for_release(release(version)?),
+            None => target,
         };
         Ok(if self.no_guard { target.unguarded() } else { target })
     }
@@ -101,6 +109,8 @@ impl Request {
             ("guard", self.no_guard),
             ("costs", self.costs.is_some() && !gpu),
             ("threads", self.threads.is_some() && !self.tune),
+            // What chooses for a machine may choose another target.
+            ("runtime", self.runtime.is_some() && self.chosen.is_none() && !self.for_this_machine),
         ];
         if let Some((option, _)) = given.into_iter().find(|(_, given)| *given && !blocked) {
             return Err(RequestError::NotOfTarget { option, asked: self.target_name() });
@@ -166,6 +176,11 @@ impl Request {
             _ => Ok(()),
         }
     }
+}
+
+/// The release of a runtime that is asked for.
+fn release(version: &str) -> Result<Release, RequestError> {
+    Release::parse(version).map_err(|why| RequestError::Value { option: "runtime", why })
 }
 
 /// The table of costs of target `ort-cpu` in a file.

@@ -18,6 +18,7 @@ fn a_value_of(option: &RequestOption) -> &'static str {
         ("block", _) => "8",
         ("threads" | "price_moves" | "tune_seconds", _) => "2",
         ("numerics", _) => "exact",
+        ("runtime", _) => "1.28",
         ("inputs" | "outputs", _) => "x:NCHW->NHWC",
         ("unproved", _) => "fail",
         ("dims", _) => "H=32..512",
@@ -122,6 +123,8 @@ fn what_cannot_be_had_is_named() {
             "--allow: there is no op of com.microsoft that files for",
         ),
         (&[("allow", "com.microsoft"), ("target", "ort-nhwc")], "for provider `qnn` can have"),
+        (&[("runtime", "1.28")], "--runtime is an option of target `ort-cpu`, not of `onnx`"),
+        (&[("target", "ort-cpu"), ("runtime", "1.9")], "--runtime: files are written for ONNX Runtime 1.19 and newer"),
         (&[("target", "ort-cpu"), ("block", "12")], "--block: `12` is neither 8 nor 16"),
         (&[("block", "8")], "--block is an option of target `ort-cpu`, not of `onnx`"),
         (&[("provider", "qnn"), ("guard", "false")], "--no-guard is an option of target `ort-cpu`, not of `ort-nhwc`"),
@@ -182,6 +185,21 @@ fn what_was_asked_for_stays_and_the_machine_decides_the_rest() {
     assert_eq!(chosen(&device).provider.as_deref(), Some("cuda"));
     let asked = chosen(&[("for_this_machine", "true"), ("target", "ort-cpu"), ("threads", "3"), ("block", "8")]);
     assert_eq!((asked.target_name().as_str(), asked.threads, asked.block), ("ort-cpu", Some(3), Some(Block::B8)));
+    let older = chosen(&[("for_this_machine", "true"), ("target", "ort-cpu"), ("runtime", "1.28.1")]);
+    let fits = older.chosen.as_ref().unwrap();
+    assert!(fits.words().join(" ").ends_with(" --runtime 1.28"), "{fits:?}");
+    assert_eq!(older.runtime.as_deref(), Some("1.28.1"));
+    assert!(
+        fits.why.iter().any(|why| why.contains("runtime 1.28: newer releases have kernels that it lacks")),
+        "{fits:?}"
+    );
+    let newer = chosen(&[("for_this_machine", "true"), ("target", "ort-cpu"), ("runtime", "1.32.0")]).chosen.unwrap();
+    assert!(
+        !newer.words().contains(&"--runtime".to_owned()) && newer.runtime.as_deref() == Some("1.32.0"),
+        "{newer:?}"
+    );
+    let unknown = chosen(&[("for_this_machine", "true"), ("target", "ort-cpu"), ("runtime", "of an unknown version")]);
+    assert!(unknown.runtime.is_none() && unknown.target().is_ok());
     let own = chosen(&[("for_this_machine", "true"), ("target_file", "own.toml")]);
     assert!(own.chosen.is_none() && own.target_file.as_deref() == Some(Path::new("own.toml")));
     assert!(chosen(&[]).chosen.is_none());

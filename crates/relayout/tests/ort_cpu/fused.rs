@@ -2,9 +2,10 @@
 
 use crate::common;
 use crate::fold_nets::blocks::{blocks, executes};
-use crate::fold_nets::cpu::{made_for, optimized, refusal, target};
+use crate::fold_nets::cpu::{made_for, optimized, optimized_by, refusal, refusal_by, target};
 use crate::fold_nets::{F32, Net};
 use relayout::Numerics;
+use relayout::targets::Release;
 use relayout_onnx::proto::ModelProto;
 use relayout_verify::{Level, ModelSource, save_as_loaded};
 use std::collections::BTreeMap;
@@ -241,6 +242,36 @@ fn a_product_with_its_own_hard_sigmoid_is_taken_in_at_any_opset() {
             assert_eq!(activations(&made).0, ["HardSwish"], "{opset}");
             assert_eq!(refusal(block, &net.bytes()), None, "{opset}");
         }
+    }
+}
+
+/// `HardSwish` in its spellings, for releases whose convolutions do not have it: it stands beside them.
+#[test]
+fn older_releases_get_no_activation_that_they_lack() {
+    let own = |opset: i64| {
+        let net = conv(Net::new(opset).input("x", F32, &[1, 32, 12, 12]), "x", "c");
+        conv(net.node("HardSwish", &["c"], "y"), "y", "z").output("z", F32)
+    };
+    for block in blocks() {
+        for net in [own(14), own(22), gated(12, CUT[0]), gated(17, CUT[3])] {
+            for (version, taken) in
+                [("1.24", None), ("1.29.1", None), ("1.30", Some("HardSwish")), ("1.32.0", Some("HardSwish"))]
+            {
+                let target = target(block).for_release(Release::parse(version).unwrap());
+                let made =
+                    optimized_by(&target, &net.bytes(), &BTreeMap::new()).unwrap_or_else(|e| panic!("{version}: {e}"));
+                assert_eq!(activations(&made).0, Vec::from_iter(taken), "{version}");
+                let needs = made.metadata_props.iter().find(|p| p.key() == "relayout.needs").map(|p| p.value());
+                assert_eq!(needs, taken.map(|_| "ONNX Runtime 1.30"), "{version}");
+                // All of it stays in blocks.
+                assert_eq!([count(&made, "ReorderInput"), count(&made, "ReorderOutput")], [1, 1], "{version}");
+                assert_eq!(refusal_by(&target, &net.bytes()), None, "{version}");
+            }
+        }
+        // What all releases have needs none.
+        let relu = gated(17, &[("Relu", &["c"], "y")]);
+        let made = optimized(block, &relu.bytes(), &BTreeMap::new()).unwrap();
+        assert!(made.metadata_props.iter().all(|p| p.key() != "relayout.needs"));
     }
 }
 

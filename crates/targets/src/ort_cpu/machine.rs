@@ -1,6 +1,7 @@
 //! What the target's forms share: the host's block, the costs, and how images lie in blocks.
 
 use super::costs::{MeasuredCosts, Reorder, Side, Spread};
+use super::release::Release;
 use super::runs;
 use crate::shared::data::DataTarget;
 use relayout_ir::dtype::DType;
@@ -76,6 +77,8 @@ impl Block {
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     pub(crate) block: Block,
+    /// The release of its runtime; the newest if none is said.
+    pub(crate) release: Option<Release>,
     pub(crate) costs: MeasuredCosts,
     /// What a data file has of the target.
     pub(crate) base: DataTarget,

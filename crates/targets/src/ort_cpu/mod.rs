@@ -20,10 +20,12 @@ pub(crate) mod nodes;
 mod on_load;
 mod prepare;
 pub mod read;
+mod release;
 mod runs;
 mod taken_in;
 
 pub use machine::Block;
+pub use release::Release;
 
 use crate::TargetError;
 use crate::shared::data::DataTarget;
@@ -32,13 +34,13 @@ use crate::shared::tables::CostsError;
 use costs::{Copy, MeasuredCosts, Reorder, Side};
 use machine::Machine;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_ir::graph::{Graph, NodeId, OpName, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::op::is_among_signals;
+use relayout_ir::op::{NCHWC, is_among_signals};
 use relayout_ir::storage::{ImageAxes, StorageRule};
 use relayout_target_api::{
-    Candidates, Capabilities, Cost, Lifted, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError, Target,
-    TargetForm, forms_of,
+    Candidates, Capabilities, Cost, Lifted, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError, Since,
+    Target, TargetForm, forms_of,
 };
 use std::sync::Arc;
 use taken_in::is_taken_in;
@@ -62,7 +64,7 @@ impl OrtCpu {
     /// [`TargetError::Malformed`] if the built-in data does not read.
     pub fn new(block: Block) -> Result<OrtCpu, TargetError> {
         let base = DataTarget::parse("ort-cpu", include_str!("ort-cpu.toml"))?;
-        Ok(OrtCpu::on(Machine { block, costs: builtin(block, 1)?, base }, false))
+        Ok(OrtCpu::on(Machine { block, release: None, costs: builtin(block, 1)?, base }, false))
     }
 
     fn on(machine: Machine, own_costs: bool) -> OrtCpu {
@@ -71,35 +73,52 @@ impl OrtCpu {
         let source = source_of(&machine.costs);
         let machine = Arc::new(machine);
         let forms = forms::all(&machine).into();
-        let passes = passes(machine.block, true);
+        let passes = passes(&machine, true);
         OrtCpu { machine, forms, passes, guarded: true, source, own_costs }
     }
 
     /// Without the guard that makes hosts of another block fail.
     #[must_use]
     pub fn unguarded(self) -> OrtCpu {
-        OrtCpu { guarded: false, passes: passes(self.machine.block, false), ..self }
+        OrtCpu { guarded: false, passes: passes(&self.machine, false), ..self }
     }
 
     /// With costs measured elsewhere than the built-in ones; its files say where in their metadata. A table that was measured on
     /// hosts of another block serves too, as the built-in one does.
     #[must_use]
     pub fn with_costs(self, costs: MeasuredCosts) -> OrtCpu {
-        let made = OrtCpu::on(Machine { costs, ..self.machine.as_ref().clone() }, true);
-        if self.guarded { made } else { made.unguarded() }
+        self.with(|machine| Machine { costs, ..machine }, true)
     }
 
-    /// With the built-in costs of ops that run on this many threads, 0 for as many as the machine has cores: of the tables of this block
-    /// those of the one with the most threads that are not more. Files that were decided by another table than that of one thread say so in their metadata.
+    /// With the built-in costs of ops that run on this many threads, 0 for as many as the machine has cores. What was not measured on so
+    /// many follows from what was ([`MeasuredCosts::on_threads`]). Files that were decided for more than one thread say so in their metadata.
     ///
     /// # Errors
     /// [`TargetError::Malformed`] if the built-in data does not read.
     pub fn on_threads(self, threads: u64) -> Result<OrtCpu, TargetError> {
         let threads = threads_asked(usize::try_from(threads).unwrap_or(usize::MAX)) as u64;
         let costs = builtin(self.machine.block, threads)?;
-        let usual = costs.machine().threads == 1;
-        let made = OrtCpu::on(Machine { costs, ..self.machine.as_ref().clone() }, !usual);
-        Ok(if self.guarded { made } else { made.unguarded() })
+        let usual = costs.threads() == 1;
+        Ok(self.with(|machine| Machine { costs, ..machine }, !usual))
+    }
+
+    /// For hosts whose ONNX Runtime is of this release. Without one files may have what only newer releases run; they say so in their
+    /// metadata then, and the report does.
+    #[must_use]
+    pub fn for_release(self, release: Release) -> OrtCpu {
+        let own_costs = self.own_costs;
+        self.with(|machine| Machine { release: Some(release), ..machine }, own_costs)
+    }
+
+    /// Whether its files lack something that files for the newest release may have.
+    pub fn is_for_an_older_release(release: Release) -> bool {
+        taken_in::newest().is_some_and(|newest| release < newest)
+    }
+
+    /// The same on another machine.
+    fn with(&self, change: impl FnOnce(Machine) -> Machine, own_costs: bool) -> OrtCpu {
+        let made = OrtCpu::on(change(self.machine.as_ref().clone()), own_costs);
+        if self.guarded { made } else { made.unguarded() }
     }
 
     /// What decisions are made with.
@@ -127,10 +146,11 @@ fn builtin(block: Block, threads: u64) -> Result<MeasuredCosts, TargetError> {
     MeasuredCosts::builtin(block.channels(), threads).map_err(malformed)
 }
 
-/// The passes for hosts of a block.
-fn passes(block: Block, guarded: bool) -> Arc<[Pass]> {
+/// The passes for a machine.
+fn passes(machine: &Machine, guarded: bool) -> Arc<[Pass]> {
     let last = [numbers::pass()];
-    prepare::passes(block).into_iter().chain(finish::passes(block, guarded)).chain(last).collect()
+    let finish = finish::passes(machine.block, machine.release, guarded);
+    prepare::passes(machine.block).into_iter().chain(finish).chain(last).collect()
 }
 
 /// Whether a node reads dequantized numbers or leaves some to be quantized: ONNX Runtime makes one integer op of the three.
@@ -157,8 +177,11 @@ fn is_left_to_the_runtime(query: &NodeQuery<'_>) -> bool {
 /// Where costs come from, for people.
 fn source_of(costs: &MeasuredCosts) -> String {
     let m = costs.machine();
-    let threads = if m.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", m.threads) };
-    let grids = format!("measured on {} with {}, {threads}, {}", m.machine, m.runtime, m.date);
+    let threads = if costs.threads() == 1 { "1 thread".to_owned() } else { format!("{} threads", costs.threads()) };
+    let measured: Vec<String> = m.threads.iter().map(u64::to_string).collect();
+    let derived = format!(" (derived from {})", measured.join(" and "));
+    let derived = if costs.is_derived() { derived.as_str() } else { "" };
+    let grids = format!("measured on {} with {}, {threads}{derived}, {}", m.machine, m.runtime, m.date);
     match costs.timed().filter(|timed| !timed.is_empty()) {
         Some(timed) => format!("{}; all others {grids}", timed.source()),
         None => grids,
@@ -226,6 +249,16 @@ impl Target for OrtCpu {
         std::iter::once(block).chain(costs).chain(guard).collect()
     }
 
+    fn since(&self, op: &OpName, text: &dyn Fn(&str) -> Option<String>) -> Option<Since> {
+        let activation = text("activation").filter(|_| op.domain == NCHWC)?;
+        let release = taken_in::Activation::named(&activation)?.since()?;
+        Some(Since {
+            release: format!("ONNX Runtime {release}"),
+            what: format!("whose convolutions take {activation} in"),
+            before: release.before().to_string(),
+        })
+    }
+
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
         let mut sides = query.ins.iter().chain(query.outs);
         // The runtime turns quantized units round by itself, together with what stands between them.
@@ -236,7 +269,7 @@ impl Target for OrtCpu {
         {
             return None;
         }
-        let taken_in = is_taken_in(query.graph, query.node);
+        let taken_in = is_taken_in(query.graph, query.node, self.machine.release);
         if sides.clone().all(|l| l.as_permutation().is_some()) {
             // Before a move out of blocks it is part of the convolution, behind it it is not.
             return self.machine.base.op_cost(query).map(|cost| cost + Cost::new(u64::from(taken_in)));

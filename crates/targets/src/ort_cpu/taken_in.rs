@@ -1,5 +1,7 @@
-//! What a blocked convolution takes in of the nodes behind it: a sum with its result, and an activation of that or of its result.
+//! What a blocked convolution takes in of the nodes behind it: a sum with its result, and an activation of that or of its result. Which
+//! activations these are is a matter of the runtime's [`Release`].
 
+use super::release::Release;
 use relayout_ir::attr::Attr;
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::op::float_or_default;
@@ -12,6 +14,8 @@ pub(crate) struct Activation {
     /// The kernel's name for it.
     name: &'static str,
     params: &'static [Param],
+    /// The first release whose kernels have it, where some that files are written for do not.
+    since: Option<Release>,
 }
 
 /// A number that the kernel reads.
@@ -23,7 +27,7 @@ enum Param {
 }
 
 const fn activation(op: &'static str, params: &'static [Param]) -> Activation {
-    Activation { op, name: op, params }
+    Activation { op, name: op, params, since: None }
 }
 
 /// Every one of them.
@@ -31,10 +35,10 @@ static ACTIVATIONS: &[Activation] = &[
     activation("Relu", &[]),
     activation("Sigmoid", &[]),
     activation("Tanh", &[]),
-    activation(HARD_SWISH, &[]),
+    Activation { since: Some(Release::new(1, 30)), ..activation(HARD_SWISH, &[]) },
     activation("LeakyRelu", &[Param::Told("alpha", 0.01)]),
     // With one slope for all channels.
-    Activation { op: "PRelu", name: "LeakyRelu", params: &[Param::Operand(1)] },
+    Activation { name: "LeakyRelu", ..activation("PRelu", &[Param::Operand(1)]) },
     activation("HardSigmoid", &[Param::Told("alpha", 0.2), Param::Told("beta", 0.5)]),
     activation("Clip", &[Param::Told("min", f32::MIN), Param::Told("max", f32::MAX)]),
 ];
@@ -45,6 +49,16 @@ impl Activation {
         ACTIVATIONS.iter().find(|activation| activation.op == name && activation.name == name)
     }
 
+    /// The first release whose convolutions apply it, where older ones do not.
+    pub(crate) fn since(&self) -> Option<Release> {
+        self.since
+    }
+
+    /// Whether the convolutions of a release apply it; those of the newest one if none is said.
+    fn is_of(&self, release: Option<Release>) -> bool {
+        self.since.zip(release).is_none_or(|(since, release)| since <= release)
+    }
+
     /// The attributes that its numbers are of the op, in the kernel's order.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = &'static str> {
         self.params.iter().filter_map(|param| match param {
@@ -52,6 +66,11 @@ impl Activation {
             Param::Operand(_) => None,
         })
     }
+}
+
+/// The first release that takes in all of them.
+pub(crate) fn newest() -> Option<Release> {
+    ACTIVATIONS.iter().filter_map(Activation::since).max()
 }
 
 /// Opset from which the standard domain has `HardSwish`.
@@ -87,14 +106,15 @@ pub(crate) struct Activated {
     pub(crate) reads: usize,
 }
 
-/// The activation whose result a node leaves; `None` if its numbers are not known.
-pub(crate) fn activation_of(graph: &Graph, n: NodeId) -> Option<Activated> {
+/// The activation whose result a node leaves; `None` if its numbers are not known, or the release has none of the kind.
+pub(crate) fn activation_of(graph: &Graph, n: NodeId, release: Option<Release>) -> Option<Activated> {
     let node = graph.node(n);
     let op = node.onnx()?;
+    let known = |op: &str| ACTIVATIONS.iter().find(|activation| activation.op == op && activation.is_of(release));
     if let Some((of, _)) = gated(graph, n) {
-        return Some(Activated { name: HARD_SWISH, params: Vec::new(), of, reads: 2 });
+        return known(HARD_SWISH).map(|it| Activated { name: it.name, params: Vec::new(), of, reads: 2 });
     }
-    let activation = ACTIVATIONS.iter().find(|activation| activation.op == op)?;
+    let activation = known(op)?;
     let read = |param: &Param| match param {
         Param::Told(name, default) => number_told(graph, node, name, (*default).into()),
         Param::Operand(slot) => number(graph, node.operand(*slot)?),
@@ -127,16 +147,16 @@ fn product_of(graph: &Graph, gate: NodeId) -> Option<NodeId> {
 }
 
 /// Whether a convolution takes in a node, if it runs in blocks: what it is priced by.
-pub(crate) fn is_taken_in(graph: &Graph, n: NodeId) -> bool {
+pub(crate) fn is_taken_in(graph: &Graph, n: NodeId, release: Option<Release>) -> bool {
     let n = product_of(graph, n).unwrap_or(n);
     let node = graph.node(n);
     let is_conv = |maker: NodeId| graph.node(maker).onnx() == Some("Conv");
     if is_sum(node) {
         return node.inputs.iter().flatten().any(|&v| graph.only_use(v).is_some() && is_conv(maker(graph, v)));
     }
-    activation_of(graph, n).filter(|it| is_read_by(graph, it.of, it.reads)).is_some_and(|it| {
+    activation_of(graph, n, release).filter(|it| is_read_by(graph, it.of, it.reads)).is_some_and(|it| {
         let maker = maker(graph, it.of);
-        is_conv(maker) || (is_sum(graph.node(maker)) && is_taken_in(graph, maker))
+        is_conv(maker) || (is_sum(graph.node(maker)) && is_taken_in(graph, maker, release))
     })
 }
 
@@ -182,7 +202,7 @@ mod tests {
         for (line, expected) in lines {
             let graph = graph(&format!("  %y: f32[1,8,2,2]@NCHW = {line}\n"));
             let n = graph.value(graph.outputs()[0]).producer().0;
-            assert_eq!(activation_of(&graph, n).map(|it| (it.name, it.params)), expected, "{line}");
+            assert_eq!(activation_of(&graph, n, None).map(|it| (it.name, it.params)), expected, "{line}");
         }
     }
 
@@ -201,7 +221,7 @@ mod tests {
         for (line, expected) in lines {
             let conv = "  %w: f32[8,8,1,1]@NCHW = const\n  %c: f32[1,8,2,2]@NCHW = Conv(%x, %w)\n";
             let graph = graph(&format!("{conv}  %y: f32[1,8,2,2]@NCHW = {line}\n"));
-            assert_eq!(is_taken_in(&graph, graph.value(graph.outputs()[0]).producer().0), expected, "{line}");
+            assert_eq!(is_taken_in(&graph, graph.value(graph.outputs()[0]).producer().0, None), expected, "{line}");
         }
     }
 
@@ -220,7 +240,11 @@ mod tests {
         for (before, shape, line, expected) in cases {
             let conv = "  %w: f32[8,8,1,1]@NCHW = const\n  %c: f32[1,8,2,2]@NCHW = Conv(%x, %w)\n";
             let graph = graph(&format!("{conv}{before}  %y: f32[{shape}]@NCHW = {line}\n"));
-            assert_eq!(is_taken_in(&graph, graph.value(graph.outputs()[0]).producer().0), expected, "{before}{line}");
+            assert_eq!(
+                is_taken_in(&graph, graph.value(graph.outputs()[0]).producer().0, None),
+                expected,
+                "{before}{line}"
+            );
         }
     }
 
@@ -249,9 +273,9 @@ mod tests {
             let graph = graph(&format!("{conv}  {lines}\n"));
             let product = graph.nodes().find(|&n| graph.node(n).onnx() == Some("Mul")).unwrap();
             let gate = graph.nodes().find(|&n| graph.node(n).onnx() == Some("HardSigmoid")).unwrap();
-            assert_eq!(is_taken_in(&graph, product), expected, "{lines}");
+            assert_eq!(is_taken_in(&graph, product, None), expected, "{lines}");
             // By itself the gate of something else, or of another slope, is an activation like others.
-            assert!(!is_taken_in(&graph, gate) || expected, "{lines}");
+            assert!(!is_taken_in(&graph, gate, None) || expected, "{lines}");
         }
     }
 }

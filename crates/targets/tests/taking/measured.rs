@@ -19,14 +19,15 @@ fn cpu(block: Block) -> MeasuredCosts {
         machine: "a made machine".to_owned(),
         date: "2026-11-23".to_owned(),
         runtime: "ONNX Runtime 1.31.1".to_owned(),
-        threads: 1,
+        threads: vec![1],
         block: block.channels(),
-        node_ns: NODE_NS,
+        node_ns: vec![NODE_NS],
+        held_out_percent: Vec::new(),
     };
     let grids = specs().into_iter().map(|spec| {
         measurement(&spec.name, &spec.axes, |point| spec.case(point, block.channels()).work(block.channels()))
     });
-    MeasuredCosts::parse("made", &MeasuredCosts::text(&machine, &grids.collect::<Vec<_>>())).unwrap()
+    MeasuredCosts::parse("made", &MeasuredCosts::text(&machine, &[grids.collect()])).unwrap()
 }
 
 fn gpu() -> GpuCosts {

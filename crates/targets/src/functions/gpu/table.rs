@@ -115,7 +115,7 @@ impl GpuCosts {
             file::quoted(device),
             file::quoted(date),
             file::quoted(runtime),
-            file::grids_text(measured),
+            file::grids_text("grid", measured),
         )
     }
 

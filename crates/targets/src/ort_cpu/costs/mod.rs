@@ -13,6 +13,7 @@ mod conv;
 mod moves;
 mod ops;
 mod products;
+mod scaling;
 mod specs;
 mod table;
 mod timed;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::case::Case;
-use super::specs::specs;
+use super::scaling::{OnThreads, Scaling};
+use super::specs::{Spec, specs};
 use super::timed::Timed;
 use crate::shared::tables::grid::Grid;
 use crate::shared::tables::{CostsError, Measurement, file};
@@ -16,7 +17,7 @@ use crate::shared::tables::{CostsError, Measurement, file};
 pub struct BuiltinTable {
     /// Channels in a block of the machine that it was measured on.
     pub block: u64,
-    /// Threads per op.
+    /// Threads per op of its times, the fewest if there are several.
     pub threads: u64,
     /// What messages call it.
     pub name: &'static str,
@@ -24,20 +25,23 @@ pub struct BuiltinTable {
     pub text: &'static str,
 }
 
-/// The tables that come with the target `ort-cpu`: of each block those of fewer threads first.
-pub const ORT_CPU: [BuiltinTable; 4] = [
+/// The tables that come with the target `ort-cpu`: of each block those of fewer threads first. Those of blocks of 16 were measured on two
+/// machines, so their times do not say what threads share; [`BLOCKS_OF_8`] does.
+pub const ORT_CPU: [BuiltinTable; 3] = [
     builtin(16, 1, "blocks-of-16.1-thread.toml", include_str!("blocks-of-16.1-thread.toml")),
     builtin(16, 2, "blocks-of-16.2-threads.toml", include_str!("blocks-of-16.2-threads.toml")),
-    builtin(8, 1, "blocks-of-8.1-thread.toml", include_str!("blocks-of-8.1-thread.toml")),
-    builtin(8, 2, "blocks-of-8.2-threads.toml", include_str!("blocks-of-8.2-threads.toml")),
+    BLOCKS_OF_8,
 ];
+
+/// The table of one machine on one thread and on several.
+const BLOCKS_OF_8: BuiltinTable = builtin(8, 1, "blocks-of-8.toml", include_str!("blocks-of-8.toml"));
 
 const fn builtin(block: u64, threads: u64, name: &'static str, text: &'static str) -> BuiltinTable {
     BuiltinTable { block, threads, name, text }
 }
 
 /// The format of tables that this version reads.
-const FORMAT: u64 = 4;
+const FORMAT: u64 = 5;
 
 /// The target that the grids of [`specs`] are about.
 const TARGET: &str = "ort-cpu";
@@ -52,12 +56,16 @@ pub struct Machine {
     pub date: String,
     /// The runtime and its version.
     pub runtime: String,
-    /// Threads per op.
-    pub threads: u64,
+    /// Threads per op, ascending. Where there are several, the first is one thread, and times on more stand at some of the points.
+    pub threads: Vec<u64>,
     /// Channels in a block: 16 with AVX-512, 8 with AVX.
     pub block: u64,
-    /// Nanoseconds that any node takes, even one that computes nothing.
-    pub node_ns: u64,
+    /// Nanoseconds that any node takes, even one that computes nothing, on each number of threads.
+    pub node_ns: Vec<u64>,
+    /// How far times between the points are off that were measured and not used, in percent, the median for each number of threads after
+    /// the first; none if that was not measured.
+    #[serde(default)]
+    pub held_out_percent: Vec<u64>,
 }
 
 /// What ops cost on a machine that was measured.
@@ -66,8 +74,21 @@ pub struct MeasuredCosts {
     machine: Machine,
     /// Channels in a block of the hosts that are asked about.
     block: u64,
+    /// Threads that are asked about.
+    threads: u64,
+    /// What a node takes anyhow on these.
+    node_ns: u64,
     grids: BTreeMap<String, Grid>,
+    /// As measured on the fewest threads.
+    fewest: Arc<Fewest>,
     timed: Option<Arc<Timed>>,
+}
+
+/// Times on the fewest threads that were measured, and how those on more compare.
+#[derive(Debug)]
+struct Fewest {
+    grids: BTreeMap<String, Grid>,
+    more: Scaling,
 }
 
 #[derive(Deserialize)]
@@ -79,6 +100,9 @@ struct File {
     _target: String,
     measured: Machine,
     grid: file::Lists,
+    /// Grids on more threads than the fewest.
+    #[serde(default)]
+    threads: BTreeMap<String, file::Lists>,
 }
 
 impl MeasuredCosts {
@@ -89,65 +113,131 @@ impl MeasuredCosts {
     pub fn parse(name: &str, text: &str) -> Result<MeasuredCosts, CostsError> {
         let malformed = |why: String| CostsError::Malformed { name: name.to_owned(), why };
         file::head(name, text, TARGET, FORMAT)?;
-        let read: File = file::parse(name, text)?;
-        let measured = file::measurements(read.grid).map_err(malformed)?;
+        let mut read: File = file::parse(name, text)?;
+        let mut measured = vec![file::measurements(read.grid).map_err(malformed)?];
+        for threads in read.measured.threads.iter().skip(1) {
+            let lists = read.threads.remove(&threads.to_string());
+            let lists = lists.ok_or_else(|| malformed(format!("there are no grids `threads.{threads}`")))?;
+            measured.push(file::measurements(lists).map_err(malformed)?);
+        }
+        if let Some(threads) = read.threads.keys().next() {
+            return Err(malformed(format!("`threads` of what was measured has no {threads}")));
+        }
         MeasuredCosts::new(read.measured, measured).map_err(malformed)
     }
 
-    /// Of the tables that come with the target `ort-cpu`, for hosts with blocks of so many channels, the one with the most threads per
-    /// op that are not more than these; that of one thread for none. Blocks that no table is of have those of 16.
+    /// What the tables that come with the target `ort-cpu` say of hosts with blocks of so many channels, and of so many threads per op; of
+    /// one thread for none. Blocks that no table is of have those of 16.
     ///
     /// # Errors
     /// None for the tables as they are built in, which a test reads.
     pub fn builtin(block: u64, threads: u64) -> Result<MeasuredCosts, CostsError> {
         let [first, ..] = &ORT_CPU;
         let block = ORT_CPU.iter().find(|table| table.block == block).unwrap_or(first).block;
-        let fits = |table: &&BuiltinTable| table.block == block && table.threads <= threads.max(1);
-        let table = ORT_CPU.iter().rfind(fits).unwrap_or(first);
-        MeasuredCosts::parse(table.name, table.text)
+        let of_block = || ORT_CPU.iter().filter(|table| table.block == block);
+        let table = of_block().find(|table| table.threads == threads).or_else(|| of_block().next()).unwrap_or(first);
+        MeasuredCosts::parse(table.name, table.text)?.on_threads(threads)
     }
 
-    /// A table of measurements: exactly the grids that [`specs`] lists, in any order, their axes in any order but the points
-    /// of `ns` in that of the specification.
+    /// A table of measurements, those on the fewest threads first. Each is exactly the grids that [`specs`] lists, in any order, their axes
+    /// in any order but the points of `ns` in that of the specification.
     ///
     /// # Errors
     /// What is missing, or can't be.
-    pub fn new(machine: Machine, measured: Vec<Measurement>) -> Result<MeasuredCosts, String> {
-        for (key, value, most) in
-            [("block", machine.block, 64), ("threads", machine.threads, 1 << 16), ("node_ns", machine.node_ns, 1 << 30)]
-        {
-            if !(1..=most).contains(&value) {
-                return Err(format!("`{key}` is {value}, and should be in 1..={most}"));
+    pub fn new(machine: Machine, measured: Vec<Vec<Measurement>>) -> Result<MeasuredCosts, String> {
+        check(&machine, measured.len())?;
+        let block = machine.block;
+        let grids = |(measured, node_ns): (Vec<Measurement>, &u64)| {
+            let wanted = specs().into_iter().map(|spec| file::Wanted {
+                name: spec.name.clone(),
+                axes: spec.axes.iter().map(|(name, _)| *name).collect(),
+                work: move |point: &[u64]| spec.case(point, block).work(block),
+            });
+            file::grids(measured, wanted, *node_ns)
+        };
+        let mut each =
+            measured.into_iter().zip(&machine.node_ns).map(grids).collect::<Result<Vec<_>, _>>()?.into_iter();
+        let fewest = each.next().unwrap_or_default();
+        let [threads, node_ns] = [&machine.threads, &machine.node_ns].map(|list| list.first().copied().unwrap_or(1));
+        let more = each.zip(machine.threads.iter().zip(&machine.node_ns).skip(1)).map(|(grids, (&threads, &node))| {
+            let over = |(name, grid): (String, Grid)| {
+                let over = fewest.get(&name).map(|fewest| grid.over(fewest));
+                Some((name, over?))
+            };
+            OnThreads {
+                threads,
+                node: node as f64 / node_ns as f64,
+                grids: grids.into_iter().filter_map(over).collect(),
             }
-        }
-        let (block, node_ns) = (machine.block, machine.node_ns);
-        let wanted = specs().into_iter().map(|spec| file::Wanted {
-            name: spec.name.clone(),
-            axes: spec.axes.iter().map(|(name, _)| *name).collect(),
-            work: move |point: &[u64]| spec.case(point, block).work(block),
         });
-        let grids = file::grids(measured, wanted, node_ns)?;
-        Ok(MeasuredCosts { machine, block, grids, timed: None })
+        let more = Scaling(more.collect());
+        let (grids, fewest) = (fewest.clone(), Arc::new(Fewest { grids: fewest, more }));
+        Ok(MeasuredCosts { machine, block, threads, node_ns, grids, fewest, timed: None })
+    }
+
+    /// This table for ops on so many threads, at least one. What was measured on them is as measured. Else times follow from those on other
+    /// numbers of threads, as [`is_derived`](MeasuredCosts::is_derived) says; where one number alone was measured, as they do on the machine
+    /// of the built-in table for blocks of 8.
+    ///
+    /// # Errors
+    /// None for the tables as they are built in, which a test reads.
+    pub fn on_threads(self, threads: u64) -> Result<MeasuredCosts, CostsError> {
+        let threads = threads.max(1);
+        let measured = self.machine.threads.first().copied().unwrap_or(1);
+        let alone = self.machine.threads.len() == 1;
+        let elsewhere = if alone && threads != measured {
+            Some(MeasuredCosts::parse(BLOCKS_OF_8.name, BLOCKS_OF_8.text)?.fewest)
+        } else {
+            None
+        };
+        let more = &elsewhere.as_ref().unwrap_or(&self.fewest).more;
+        let ratio = |of: &dyn Fn(u64) -> f64| of(threads) / of(measured);
+        let scaled = |(name, grid): (&String, &Grid)| {
+            (name.clone(), grid.scaled(|at| ratio(&|threads| more.rate(name, at, threads))))
+        };
+        let grids = self.fewest.grids.iter().map(scaled).collect();
+        let node = self.machine.node_ns.first().copied().unwrap_or(1) as f64 * ratio(&|threads| more.node(threads));
+        // A cast of a float saturates.
+        let node_ns = node.round().max(1.0) as u64;
+        Ok(MeasuredCosts { threads, node_ns, grids, ..self })
     }
 
     /// The text of a table, the same for the same measurements.
     #[must_use]
-    pub fn text(machine: &Machine, measured: &[Measurement]) -> String {
-        let Machine { machine: processor, date, runtime, threads, block, node_ns } = machine;
-        format!(
+    pub fn text(machine: &Machine, measured: &[Vec<Measurement>]) -> String {
+        let Machine { machine: processor, date, runtime, threads, block, node_ns, held_out_percent } = machine;
+        let mut out = format!(
             "# What ops of ONNX Runtime cost, measured by `relayout calibrate`. Each list `ns` has the nanoseconds of one op at every\n\
-             # point of its axes, the last axis fastest.\nformat = {FORMAT}\ntarget = \"{TARGET}\"\n\n[measured]\nmachine = {}\ndate = {}\nruntime = {}\n\
-             threads = {threads}\nblock = {block}\nnode_ns = {node_ns}\n{}",
+             # point of its axes, the last axis fastest: grids `grid` on the fewest threads, `threads.N` on N, at fewer points.\n\
+             format = {FORMAT}\ntarget = \"{TARGET}\"\n\n[measured]\nmachine = {}\ndate = {}\nruntime = {}\n\
+             threads = {}\nblock = {block}\nnode_ns = {}\n",
             file::quoted(processor),
             file::quoted(date),
             file::quoted(runtime),
-            file::grids_text(measured),
-        )
+            file::list(threads),
+            file::list(node_ns),
+        );
+        if !held_out_percent.is_empty() {
+            out.push_str(&format!("held_out_percent = {}\n", file::list(held_out_percent)));
+        }
+        let keys = std::iter::once("grid".to_owned()).chain(threads.iter().skip(1).map(|n| format!("threads.{n}")));
+        keys.zip(measured).for_each(|(key, measured)| out.push_str(&file::grids_text(&key, measured)));
+        out
     }
 
     /// Where and when the table was measured.
     pub fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// Threads per op that are asked about: the fewest that were measured, if nothing else was said.
+    pub fn threads(&self) -> u64 {
+        self.threads
+    }
+
+    /// Whether times on these threads were not measured here, and follow from others.
+    pub fn is_derived(&self) -> bool {
+        !self.machine.threads.contains(&self.threads)
     }
 
     /// This table for hosts with blocks of so many channels. What fills a block is counted in theirs, and kernels take as many
@@ -204,8 +294,14 @@ impl MeasuredCosts {
 
     /// What a node takes that computes and moves nothing, such as a Reshape.
     pub fn node_ns(&self) -> u64 {
-        let ns = self.machine.node_ns;
+        let ns = self.node_ns;
         self.timed.as_ref().map_or(ns, |timed| timed.scaled(ns))
+    }
+
+    /// What the op at a point of a grid takes by that grid, in nanoseconds.
+    pub fn point_ns(&self, spec: &Spec, point: &[u64]) -> u64 {
+        let at: Vec<f64> = point.iter().map(|&x| x as f64).collect();
+        self.at(&spec.name, &at, spec.case(point, self.machine.block).work(self.machine.block))
     }
 
     /// Nanoseconds per unit of work at a place of a grid.
@@ -228,11 +324,36 @@ impl MeasuredCosts {
     /// Nanoseconds of a node that works this long.
     pub(super) fn node(&self, work_ns: f64) -> u64 {
         // A cast of a float saturates.
-        self.machine.node_ns.saturating_add(work_ns.round() as u64)
+        self.node_ns.saturating_add(work_ns.round() as u64)
     }
 
     /// Nanoseconds of a node with this much work at the rate of a place of a grid.
     pub(super) fn at(&self, grid: &str, at: &[f64], work: f64) -> u64 {
         self.node(self.rate(grid, at) * work)
     }
+}
+
+/// That the numbers of a machine can be: of each number of threads there are times.
+fn check(machine: &Machine, lists: usize) -> Result<(), String> {
+    let Machine { threads, node_ns, block, .. } = machine;
+    let within = |key: &str, value: u64, most: u64| {
+        let fits = (1..=most).contains(&value);
+        if fits { Ok(()) } else { Err(format!("`{key}` is {value}, and should be in 1..={most}")) }
+    };
+    within("block", *block, 64)?;
+    threads.iter().try_for_each(|&threads| within("threads", threads, 1 << 16))?;
+    node_ns.iter().try_for_each(|&ns| within("node_ns", ns, 1 << 30))?;
+    let rise = threads.windows(2).all(|pair| matches!(pair, [a, b] if a < b));
+    let from_one = threads.len() == 1 || threads.first() == Some(&1);
+    if !rise || !from_one {
+        return Err("`threads` should be one number, or several that rise from 1".to_owned());
+    }
+    if [node_ns.len(), lists].iter().any(|&count| count != threads.len()) {
+        return Err(format!(
+            "`threads` has {} numbers, `node_ns` has {}, and there are {lists} sets of grids",
+            threads.len(),
+            node_ns.len()
+        ));
+    }
+    Ok(())
 }

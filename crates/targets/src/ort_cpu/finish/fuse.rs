@@ -1,6 +1,7 @@
 //! Blocked convolutions of domain `com.microsoft.nchwc` take in what stands behind them: `activation(Conv(x) + sum)` is one op.
 
 use crate::ort_cpu::nodes::is_convolution;
+use crate::ort_cpu::release::Release;
 use crate::ort_cpu::taken_in::{Activated, activation_of, is_read_by, is_sum};
 use relayout_ir::attr::Attr;
 use relayout_ir::build::Builder;
@@ -16,19 +17,19 @@ use std::collections::BTreeMap;
 const SUM: usize = 3;
 
 /// The pass.
-pub(super) fn pass() -> Pass {
+pub(super) fn pass(release: Option<Release>) -> Pass {
     let is = Declared::new("fuse_sums_and_activations", Slot::Write, "every blocked convolution is there")
         .needs(&[Fact::Written])
         .after(&["join_reshapes"]);
-    Pass::on_each_graph(is, |graph, _| fuse(graph))
+    Pass::on_each_graph(is, move |graph, _| fuse(graph, release))
 }
 
 /// Fuses sums, then activations.
-fn fuse(graph: &mut Graph) -> Result<(), PassError> {
+fn fuse(graph: &mut Graph, release: Option<Release>) -> Result<(), PassError> {
     if !graph.nodes().any(|n| is_convolution(graph.node(n))) {
         return Ok(());
     }
-    put_before_moves(graph)?;
+    put_before_moves(graph, release)?;
     let order = graph.order().unwrap_or_default();
     let place: BTreeMap<NodeId, usize> = order.iter().enumerate().map(|(i, &n)| (n, i)).collect();
     for &n in &order {
@@ -41,7 +42,7 @@ fn fuse(graph: &mut Graph) -> Result<(), PassError> {
         if !graph.contains(n) {
             continue;
         }
-        let Some(activated) = activation_of(graph, n) else { continue };
+        let Some(activated) = activation_of(graph, n, release) else { continue };
         if let Some(open) = open_conv(graph, activated.of, activated.reads) {
             take_activation(graph, n, &open, activated)?;
         }
@@ -54,9 +55,9 @@ const OF_PLAIN: &[&str] = &["Relu", "Sigmoid", "Tanh", "LeakyRelu", "Clip"];
 
 /// Lets an activation stand between its convolution and the move behind that, where the one takes in the other. The decision prices both
 /// places alike.
-fn put_before_moves(graph: &mut Graph) -> Result<(), PassError> {
+fn put_before_moves(graph: &mut Graph, release: Option<Release>) -> Result<(), PassError> {
     for n in graph.order().unwrap_or_default() {
-        let Some((moved, x)) = moved_between(graph, n) else { continue };
+        let Some((moved, x)) = moved_between(graph, n, release) else { continue };
         let Some(y) = graph.node(n).only_result() else { continue };
         let (to, ty, what) = {
             let value = graph.value(y);
@@ -74,8 +75,8 @@ fn put_before_moves(graph: &mut Graph) -> Result<(), PassError> {
 }
 
 /// The move between a convolution and an activation of its result, and that result.
-fn moved_between(graph: &Graph, n: NodeId) -> Option<(NodeId, ValueId)> {
-    let Activated { name, of, reads, .. } = activation_of(graph, n).filter(|it| it.reads == 1)?;
+fn moved_between(graph: &Graph, n: NodeId, release: Option<Release>) -> Option<(NodeId, ValueId)> {
+    let Activated { name, of, reads, .. } = activation_of(graph, n, release).filter(|it| it.reads == 1)?;
     let (moved, y) = (graph.value(of).producer().0, graph.node(n).only_result()?);
     let x = graph.node(moved).operand(0).filter(|_| matches!(graph.node(moved).op, Op::Relayout))?;
     let conv = graph.node(graph.value(x).producer().0);

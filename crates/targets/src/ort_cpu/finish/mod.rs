@@ -15,16 +15,17 @@ mod volume_moves;
 pub(super) use volume_moves::can_move;
 
 use super::Block;
+use super::release::Release;
 use crate::shared::split_parts;
 use relayout_target_api::Pass;
 
 /// The passes, in their order.
-pub(super) fn passes(block: Block, guarded: bool) -> Vec<Pass> {
+pub(super) fn passes(block: Block, release: Option<Release>, guarded: bool) -> Vec<Pass> {
     vec![
         lower_signals::pass(),
         join_taps::pass(),
         join_reshapes::pass(),
-        fuse::pass(),
+        fuse::pass(release),
         lower_volumes::pass(),
         split_parts::pass(&["lower_volumes"]),
         guard_host::pass(block, guarded),

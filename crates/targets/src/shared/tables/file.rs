@@ -138,14 +138,14 @@ fn own_ns(ns: u64, node_ns: u64) -> f64 {
     (ns.saturating_sub(node_ns) as f64).max(ns as f64 / 10.0)
 }
 
-/// The grids as text.
-pub(crate) fn grids_text(measured: &[Measurement]) -> String {
+/// Grids as text, in tables of this key.
+pub(crate) fn grids_text(key: &str, measured: &[Measurement]) -> String {
     let mut out = String::new();
     for Measurement { name, axes, ns } in measured {
         // Writing to a string can't fail.
-        let _ = writeln!(out, "\n[grid.{name}]");
+        let _ = writeln!(out, "\n[{key}.{name}]");
         for (axis, points) in axes {
-            let _ = writeln!(out, "{axis} = [{}]", joined(points));
+            let _ = writeln!(out, "{axis} = {}", list(points));
         }
         let row = axes.last().map_or(1, |(_, points)| points.len().max(1));
         let rows: Vec<String> = ns.chunks(row).map(|row| format!("    {},\n", joined(row))).collect();
@@ -162,6 +162,11 @@ pub(crate) fn quoted(text: &str) -> String {
         c => c.to_string(),
     });
     format!("\"{}\"", escaped.collect::<String>())
+}
+
+/// Numbers as a list.
+pub(crate) fn list(numbers: &[u64]) -> String {
+    format!("[{}]", joined(numbers))
 }
 
 fn joined(numbers: &[u64]) -> String {

@@ -25,6 +25,30 @@ impl Grid {
         exp2(self.between(0, 0, at))
     }
 
+    /// At each of its points the rate over that of another grid there.
+    pub(crate) fn over(&self, other: &Grid) -> Grid {
+        self.each(|at, rate| rate - log2(other.rate(at)))
+    }
+
+    /// With the rate at each point times what is said of the point.
+    pub(crate) fn scaled(&self, by: impl Fn(&[f64]) -> f64) -> Grid {
+        self.each(|at, rate| rate + log2(by(at)))
+    }
+
+    /// With another logarithm at each point, by the point and the one that is there.
+    fn each(&self, change: impl Fn(&[f64], f64) -> f64) -> Grid {
+        let changed = |(mut index, &rate): (usize, &f64)| {
+            let mut at: Vec<f64> = Vec::with_capacity(self.axes.len());
+            for points in self.axes.iter().rev() {
+                at.push(points.get(index % points.len().max(1)).copied().map_or(1.0, exp2));
+                index /= points.len().max(1);
+            }
+            at.reverse();
+            change(&at, rate)
+        };
+        Grid { axes: self.axes.clone(), rates: self.rates.iter().enumerate().map(changed).collect() }
+    }
+
     /// The place within the grid that is nearest.
     pub(crate) fn nearest<const N: usize>(&self, at: [f64; N]) -> [f64; N] {
         let mut nearest = at;
@@ -104,6 +128,19 @@ mod tests {
         near(&[4.0, 1000.0], 64.0);
         near(&[2.0, 10.0], 4.0);
         near(&[2.0, 100.0], 8.0);
+    }
+
+    #[test]
+    fn a_grid_over_another_times_the_other_is_the_grid() {
+        let grid = Grid::new(&[vec![1, 4], vec![10, 100, 1000]], &[1.0, 2.0, 4.0, 16.0, 32.0, 64.0]);
+        let coarse = Grid::new(&[vec![1, 4], vec![10, 1000]], &[2.0, 12.0, 16.0, 320.0]);
+        let ratio = coarse.over(&grid);
+        let back = grid.scaled(|at| ratio.rate(at));
+        for (at, rate) in [([1.0, 10.0], 2.0), ([1.0, 1000.0], 12.0), ([4.0, 1000.0], 320.0)] {
+            assert!((back.rate(&at) / rate - 1.0).abs() < 1e-9, "{at:?}");
+        }
+        // Between the points of the coarse one the ratio lies between.
+        assert!((back.rate(&[1.0, 100.0]) / (2.0 * 6.0_f64.sqrt()) - 1.0).abs() < 1e-9);
     }
 
     #[test]

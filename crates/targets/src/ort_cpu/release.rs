@@ -1,0 +1,77 @@
+//! Releases of ONNX Runtime. What kernels one has and an older one lacks is said where the kernels are: [`taken_in`](super::taken_in).
+
+use std::fmt;
+
+/// A release of ONNX Runtime, by its first two numbers: patches of a release bring no kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Release {
+    major: u64,
+    minor: u64,
+}
+
+impl Release {
+    /// The oldest that was tried: `tools/versions.py` runs what is written for it.
+    pub const OLDEST: Release = Release::new(1, 19);
+
+    pub(super) const fn new(major: u64, minor: u64) -> Release {
+        Release { major, minor }
+    }
+
+    /// The release of a version such as `1.28` or `1.28.1`; what follows these numbers does not count.
+    ///
+    /// # Errors
+    /// Why it is none, or none that files are written for.
+    pub fn parse(version: &str) -> Result<Release, String> {
+        let mut parts = version.split('.').map(|part| {
+            let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().ok()
+        });
+        let (Some(Some(major)), Some(Some(minor))) = (parts.next(), parts.next()) else {
+            return Err(format!("expected a version of ONNX Runtime such as 1.30, found `{version}`"));
+        };
+        let release = Release { major, minor };
+        if release < Release::OLDEST {
+            return Err(format!("files are written for ONNX Runtime {} and newer, not for {release}", Release::OLDEST));
+        }
+        Ok(release)
+    }
+
+    /// The one before it.
+    #[must_use]
+    pub fn before(self) -> Release {
+        Release { minor: self.minor.saturating_sub(1), ..self }
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Release;
+
+    #[test]
+    fn a_release_is_the_first_two_numbers_of_a_version() {
+        let cases = [
+            ("1.28", Ok(Release::new(1, 28))),
+            ("1.30.1", Ok(Release::new(1, 30))),
+            ("1.33.0.dev20261129", Ok(Release::new(1, 33))),
+            ("1.31+cuda", Ok(Release::new(1, 31))),
+            ("2.0", Ok(Release::new(2, 0))),
+            ("1", Err("expected a version")),
+            ("newest", Err("expected a version")),
+            ("", Err("expected a version")),
+            ("1.18.1", Err("written for ONNX Runtime 1.19 and newer, not for 1.18")),
+        ];
+        for (version, expected) in cases {
+            match (Release::parse(version), expected) {
+                (Err(why), Err(part)) => assert!(why.contains(part), "{version}: {why}"),
+                (found, expected) => assert_eq!(found.map_err(|_| ""), expected, "{version}"),
+            }
+        }
+        assert!(Release::new(1, 9) < Release::new(1, 10));
+    }
+}
