@@ -138,19 +138,30 @@ pub struct CalibrateOptions {
     pub date: String,
     /// Copies of a node in a model, at most: fewer measure worse.
     copies: u64,
+    /// Whether large grids have every second point of each axis also on the first number of threads.
+    thinned: bool,
 }
 
 impl CalibrateOptions {
     /// Runs enough for a table that others read, on one thread.
     pub fn new(machine: impl Into<String>, date: impl Into<String>) -> CalibrateOptions {
         let (machine, date) = (machine.into(), date.into());
-        CalibrateOptions { passes: 4, rounds: 4, shapes: 240, threads: vec![1], machine, date, copies: timing::COPIES }
+        CalibrateOptions {
+            passes: 4,
+            rounds: 4,
+            shapes: 240,
+            threads: vec![1],
+            machine,
+            date,
+            copies: timing::COPIES,
+            thinned: false,
+        }
     }
 
-    /// Fewer runs, for a first look.
+    /// Fewer runs at fewer points, for a first look.
     #[must_use]
     pub fn quick(self) -> CalibrateOptions {
-        CalibrateOptions { passes: 2, rounds: 3, shapes: 80, ..self }
+        CalibrateOptions { passes: 2, rounds: 3, shapes: 80, thinned: true, ..self }
     }
 }
 
@@ -174,8 +185,7 @@ impl Calibration {
         table.map_err(|why| CalibrateError::Table { why })
     }
 
-    /// How good times on more threads than one are at points between those that were measured, for people; nothing if one number of threads
-    /// was measured.
+    /// How good times on more threads than one are at points between those that were measured, for people; nothing if no point was left out.
     pub fn held_out(&self) -> Vec<String> {
         let Machine { threads, held_out_percent, .. } = &self.machine;
         let line = |(threads, percent): (&u64, &u64)| {
@@ -211,7 +221,7 @@ pub fn calibrate(
         let points = |spec| points_of(&axes(spec, thinned)).into_iter().map(move |point| At { spec, point });
         specs.iter().flat_map(points).collect()
     };
-    let (every, second) = (all(false), all(true));
+    let (every, second) = (all(options.thinned), all(true));
     let out = left_out(&every);
     let passes = options.passes.max(1);
     let total = passes * (every.len() + options.threads.len().saturating_sub(1) * (second.len() + out.len()));
@@ -238,10 +248,13 @@ pub fn calibrate(
         })?;
         before += passes * chains.len();
         held_out.push(times.split_off(points.len()));
-        measured.push(grids(&specs, turn > 0, times));
+        measured.push(grids(&specs, turn > 0 || options.thinned, times));
     }
     let mut calibration = Calibration { machine, measured };
     let costs = calibration.costs()?;
+    if out.is_empty() {
+        return Ok(calibration);
+    }
     for (threads, times) in options.threads.iter().zip(held_out).skip(1) {
         let costs =
             costs.clone().on_threads(*threads as u64).map_err(|e| CalibrateError::Table { why: e.to_string() })?;

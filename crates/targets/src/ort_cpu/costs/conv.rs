@@ -3,9 +3,6 @@
 use super::case::{Activation, Case, ConvKernel, ConvShape, VolumeShape, conv_work};
 use super::table::MeasuredCosts;
 
-/// Columns of the longest kernel of the grid `conv-blocked-kernel`.
-const LONGEST_MEASURED: u64 = 7;
-
 impl MeasuredCosts {
     /// What a convolution costs in a form, in nanoseconds; `None` where that form has no kernel.
     ///
@@ -112,7 +109,7 @@ impl MeasuredCosts {
             return work * in_sets(outputs, |out| self.rate(grid, &[inputs_f, out, pixels]));
         }
         let regular = |inputs: f64, out: f64| self.rate("conv-blocked-regular", &[inputs, out, ow]);
-        let mut ratio = beyond_edges(s);
+        let mut ratio = self.beyond_edges(s);
         if strided {
             ratio *= self.ratio("conv-blocked-strided", [inputs_f, mean(s.kh, s.kw), ow], |[inputs, _, ow]| {
                 self.rate("conv-blocked-regular", &[inputs, 4.0, ow])
@@ -146,6 +143,19 @@ impl MeasuredCosts {
         conv_work(s, ConvKernel::BlockedFromNchw, block) * in_sets(s.m.div_ceil(block), rate)
     }
 
+    /// How much longer a row takes whose kernel is longer than any that was measured, where that reaches far beyond the image: results
+    /// that read padding are computed one by one, and take about twice as long. Those of shorter kernels are in what was measured.
+    fn beyond_edges(&self, s: &ConvShape) -> f64 {
+        let [_, longest, _] = self.nearest("conv-blocked-kernel", [1.0, s.kw as f64, 1.0]);
+        if s.kw as f64 <= longest + 0.5 {
+            return 1.0;
+        }
+        let [_, [before, behind]] = s.pads();
+        let stride = s.stride[1].max(1);
+        let alone = (before.div_ceil(stride) + behind.div_ceil(stride)).min(s.ow);
+        1.0 + 0.9 * alone as f64 / s.ow.max(1) as f64
+    }
+
     /// What the activation adds.
     fn activation(&self, s: &ConvShape) -> f64 {
         let Some(activation) = s.activation else { return 0.0 };
@@ -170,18 +180,6 @@ fn in_sets(blocks: u64, rate: impl Fn(f64) -> f64) -> f64 {
         sum += rate(rest as f64) * rest as f64;
     }
     sum / blocks.max(1) as f64
-}
-
-/// How much longer a row takes whose kernel is longer than any that was measured, where that reaches far beyond the image: results
-/// that read padding are computed one by one, and take about twice as long. Those of shorter kernels are in what was measured.
-fn beyond_edges(s: &ConvShape) -> f64 {
-    if s.kw <= LONGEST_MEASURED {
-        return 1.0;
-    }
-    let [_, [before, behind]] = s.pads();
-    let stride = s.stride[1].max(1);
-    let alone = (before.div_ceil(stride) + behind.div_ceil(stride)).min(s.ow);
-    1.0 + 0.9 * alone as f64 / s.ow.max(1) as f64
 }
 
 /// Whether windows are single pixels and nothing is padded.

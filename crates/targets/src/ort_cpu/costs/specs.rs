@@ -110,6 +110,9 @@ const WIDTHS: &[u64] = &[7, 14, 28, 56, 112];
 /// Rows and columns of filters that read ordinary images.
 const FILTERS: (&str, &[u64]) = ("k", &[1, 3, 7]);
 const STRIDES: (&str, &[u64]) = ("stride", &[1, 2]);
+/// Kernels that read many channels are long in one direction at most, such as those of spectrograms.
+const ROWS_OF_KERNELS: &[u64] = &[1, 3, 5, 7, 11];
+const COLUMNS_OF_KERNELS: &[u64] = &[1, 3, 5, 7, 11, 31];
 
 fn blocked_convs() -> Vec<Spec> {
     let conv = |c: u64, m: u64, size: [u64; 2], k: u64, stride: u64| ConvShape::same(c, m, size, k, stride);
@@ -130,7 +133,7 @@ fn blocked_convs() -> Vec<Spec> {
         }),
         Spec::new(
             "conv-blocked-kernel",
-            &[("kh", &[1, 3, 5, 7]), ("kw", &[1, 3, 5, 7]), ("w", &[7, 14, 28])],
+            &[("kh", ROWS_OF_KERNELS), ("kw", COLUMNS_OF_KERNELS), ("w", &[7, 14, 28])],
             move |at, b| {
                 let shape = conv(4 * b, 4 * b, [p(at, 2); 2], 1, 1);
                 blocked(ConvShape { kh: p(at, 0), kw: p(at, 1), ..shape })
@@ -146,7 +149,7 @@ fn blocked_convs() -> Vec<Spec> {
         }),
         Spec::new(
             "conv-blocked-depthwise",
-            &[("blocks", &[1, 4, 16]), ("k", &[1, 3, 5, 7]), STRIDES, ("w", WIDTHS)],
+            &[("blocks", &[1, 4, 16]), ("k", &[1, 3, 5, 7, 11, 31]), STRIDES, ("w", WIDTHS)],
             move |at, b| {
                 let c = p(at, 0) * b;
                 blocked(conv(c, c, image(p(at, 3)), p(at, 1), p(at, 2)).grouped(c))
@@ -189,7 +192,7 @@ fn plain_convs() -> Vec<Spec> {
         ),
         Spec::new(
             "conv-plain-kernel",
-            &[("kh", &[1, 3, 5, 7]), ("kw", &[1, 3, 5, 7]), ("w", &[7, 14, 28])],
+            &[("kh", ROWS_OF_KERNELS), ("kw", COLUMNS_OF_KERNELS), ("w", &[7, 14, 28])],
             move |at, _| {
                 let shape = conv(64, 64, [p(at, 2); 2], 1, 1);
                 plain(ConvShape { kh: p(at, 0), kw: p(at, 1), ..shape })
@@ -202,7 +205,7 @@ fn plain_convs() -> Vec<Spec> {
         ),
         Spec::new(
             "conv-plain-depthwise",
-            &[("c", &[16, 128]), ("k", &[3, 5, 7]), STRIDES, ("w", WIDTHS)],
+            &[("c", &[16, 128]), ("k", &[3, 5, 7, 11, 31]), STRIDES, ("w", WIDTHS)],
             move |at, _| {
                 let c = p(at, 0);
                 plain(conv(c, c, image(p(at, 3)), p(at, 1), p(at, 2)).grouped(c))
