@@ -33,8 +33,9 @@ mod tests;
 mod timing;
 mod tune;
 
-use relayout_targets::measured::{Machine, MeasuredCosts, Measurement, Spec, points_of, specs};
+use relayout_targets::measured::{Machine, MeasuredCosts, Measurement, Share, Spec, points_of, specs};
 use relayout_verify::{Runtime, VerifyError};
+use std::collections::{BTreeMap, BTreeSet};
 
 use timing::{Bench, Chain};
 
@@ -169,44 +170,37 @@ impl CalibrateOptions {
 #[derive(Clone, Debug)]
 pub struct Calibration {
     machine: Machine,
-    /// On each number of threads.
-    measured: Vec<Vec<Measurement>>,
+    measured: Vec<Measurement>,
+    shares: Vec<BTreeMap<String, Share>>,
 }
 
 impl Calibration {
     /// The text of the table.
     pub fn text(&self) -> String {
-        MeasuredCosts::text(&self.machine, &self.measured)
+        MeasuredCosts::text(&self.machine, &self.measured, &self.shares)
     }
 
     /// The table.
     pub fn costs(&self) -> Result<MeasuredCosts, CalibrateError> {
-        let table = MeasuredCosts::new(self.machine.clone(), self.measured.clone());
+        let table = MeasuredCosts::new(self.machine.clone(), self.measured.clone(), self.shares.clone());
         table.map_err(|why| CalibrateError::Table { why })
     }
 
-    /// How good times on more threads than one are at points between those that were measured, for people; nothing if no point was left out.
+    /// How good times on more threads than the first number are that follow from shares, for people; nothing if one number was measured.
     pub fn held_out(&self) -> Vec<String> {
         let Machine { threads, held_out_percent, .. } = &self.machine;
         let line = |(threads, percent): (&u64, &u64)| {
-            format!("on {threads} threads: half of {HELD_OUT} points that were left out are within {percent} %")
+            format!("on {threads} threads: half of the ops that were measured and not fitted are within {percent} %")
         };
         threads.iter().skip(1).zip(held_out_percent).map(line).collect()
     }
 }
 
-/// Points of grids that are measured on more threads and not used, to see how good what lies between the others is.
-const HELD_OUT: usize = 48;
+/// Points of a grid that are measured on more threads, about.
+const FEW: usize = 8;
 
-/// A point of one of the grids.
-struct At<'s> {
-    spec: &'s Spec,
-    point: Vec<u64>,
-}
-
-/// Measures a table: every point on the first number of threads, and on others every second point of each axis of
-/// large grids. `progress` hears how many of
-/// how many measurements are done.
+/// Measures a table: every point on the first number of threads, and on others a few points of each grid. `progress` hears how many of how
+/// many measurements are done.
 ///
 /// # Errors
 /// [`CalibrateError`].
@@ -217,14 +211,11 @@ pub fn calibrate(
 ) -> Result<Calibration, CalibrateError> {
     let block = timing::block(runtime)?;
     let specs = specs();
-    let all = |thinned: bool| -> Vec<At<'_>> {
-        let points = |spec| points_of(&axes(spec, thinned)).into_iter().map(move |point| At { spec, point });
-        specs.iter().flat_map(points).collect()
-    };
-    let (every, second) = (all(options.thinned), all(true));
-    let out = left_out(&every);
+    let all: Vec<Vec<Vec<u64>>> = specs.iter().map(|spec| points_of(&axes(spec, options.thinned))).collect();
+    let few: Vec<Vec<usize>> = all.iter().map(|points| few_of(points.len())).collect();
+    let [every, some] = [all.iter().map(Vec::len).sum::<usize>(), few.iter().map(Vec::len).sum()];
     let passes = options.passes.max(1);
-    let total = passes * (every.len() + options.threads.len().saturating_sub(1) * (second.len() + out.len()));
+    let total = passes * (every + options.threads.len().saturating_sub(1) * some);
     let mut machine = Machine {
         machine: options.machine.clone(),
         date: options.date.clone(),
@@ -234,46 +225,40 @@ pub fn calibrate(
         node_ns: Vec::new(),
         held_out_percent: Vec::new(),
     };
-    let (mut before, mut measured, mut held_out) = (0, Vec::new(), Vec::new());
+    let (mut before, mut measured, mut shares) = (0, Vec::new(), Vec::new());
     for (turn, &threads) in options.threads.iter().enumerate() {
         let bench = Bench::new(runtime, options, block).on_threads(threads);
         machine.node_ns.push(bench.node_ns()?);
-        let (points, out) = if turn == 0 { (&every, &[][..]) } else { (&second, out.as_slice()) };
-        let chains: Vec<Chain> = points.iter().chain(out).map(|at| vec![at.spec.case(&at.point, block)]).collect();
-        let mut times = bench.times(&chains, &mut |done, _| {
+        let picked = |(points, few): (&Vec<Vec<u64>>, &Vec<usize>)| -> Vec<Vec<u64>> {
+            if turn == 0 { points.clone() } else { few.iter().filter_map(|&at| points.get(at).cloned()).collect() }
+        };
+        let points: Vec<Vec<Vec<u64>>> = all.iter().zip(&few).map(picked).collect();
+        let of = |(spec, points): (&Spec, &Vec<Vec<u64>>)| -> Vec<Chain> {
+            points.iter().map(|point| vec![spec.case(point, block)]).collect()
+        };
+        let chains: Vec<Chain> = specs.iter().zip(&points).flat_map(of).collect();
+        let times = bench.times(&chains, &mut |done, _| {
             // The start of one is the end of the one before it.
             if done + before == 0 || done > 0 {
                 progress(before + done, total);
             }
         })?;
         before += passes * chains.len();
-        held_out.push(times.split_off(points.len()));
-        measured.push(grids(&specs, turn > 0 || options.thinned, times));
+        if turn == 0 {
+            measured = grids(&specs, options.thinned, times);
+        } else {
+            let (found, percent) = fitted(&machine, &specs, (&measured, &few), times);
+            shares.push(found);
+            machine.held_out_percent.push(percent);
+        }
     }
-    let mut calibration = Calibration { machine, measured };
-    let costs = calibration.costs()?;
-    if out.is_empty() {
-        return Ok(calibration);
-    }
-    for (threads, times) in options.threads.iter().zip(held_out).skip(1) {
-        let costs =
-            costs.clone().on_threads(*threads as u64).map_err(|e| CalibrateError::Table { why: e.to_string() })?;
-        let off = out.iter().zip(times).map(|(at, ns)| (costs.point_ns(at.spec, &at.point) as f64 / ns - 1.0).abs());
-        let mut off: Vec<f64> = off.collect();
-        off.sort_by(f64::total_cmp);
-        let median = off.get(off.len() / 2).copied().unwrap_or_default();
-        calibration.machine.held_out_percent.push((100.0 * median).round() as u64);
-    }
+    let calibration = Calibration { machine, measured, shares };
+    calibration.costs()?;
     Ok(calibration)
 }
 
-/// A grid of so many points keeps all when it is thinned: it is measured in no time, and what threads take of small ops changes fast.
-const SMALL: usize = 20;
-
-/// The points of a grid's axes; thinned, every second one, the last among them.
+/// The points of a grid's axes; thinned, every second one of large grids, the last among them.
 fn axes(spec: &Spec, thinned: bool) -> Vec<Vec<u64>> {
-    let count: usize = spec.axes.iter().map(|(_, points)| points.len()).product();
-    let thinned = thinned && count > SMALL;
     let kept = |points: &Vec<u64>| {
         let last = points.len().saturating_sub(1);
         let kept = points.iter().enumerate().filter(|(at, _)| !thinned || at % 2 == 0 || *at == last);
@@ -282,12 +267,46 @@ fn axes(spec: &Spec, thinned: bool) -> Vec<Vec<u64>> {
     spec.axes.iter().map(|(_, points)| kept(points)).collect()
 }
 
-/// Some of the points that are not among the thinned ones, from all grids.
-fn left_out<'s>(every: &[At<'s>]) -> Vec<At<'s>> {
-    let is_left_out = |at: &&At<'s>| axes(at.spec, true).iter().zip(&at.point).any(|(axis, x)| !axis.contains(x));
-    let out: Vec<&At<'s>> = every.iter().filter(is_left_out).collect();
-    let step = out.len().div_ceil(HELD_OUT).max(1);
-    out.into_iter().step_by(step).map(|at| At { spec: at.spec, point: at.point.clone() }).collect()
+/// Places of a few among so many points, spread over them.
+fn few_of(count: usize) -> Vec<usize> {
+    let step = (count as f64 / FEW as f64).max(1.0);
+    (0..FEW.min(count))
+        .map(|at| (at as f64 * step) as usize)
+        .chain(count.checked_sub(1))
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
+}
+
+/// The shares of the grids, by what was measured last at a few points of each, and how far they are off, in percent: in the middle of the
+/// points, each by the fit of the others of its grid.
+fn fitted(
+    machine: &Machine,
+    specs: &[Spec],
+    (measured, few): (&[Measurement], &[Vec<usize>]),
+    times: Vec<f64>,
+) -> (BTreeMap<String, Share>, u64) {
+    let mut times = times.into_iter();
+    let [one, more] = [machine.node_ns.first(), machine.node_ns.last()].map(|ns| ns.copied().unwrap_or(1) as f64);
+    let own = |ns: f64, node: f64| (ns - node).max(ns / 10.0);
+    let (mut shares, mut off) = (BTreeMap::new(), Vec::new());
+    for ((spec, grid), few) in specs.iter().zip(measured).zip(few) {
+        let at = |place: &usize| grid.ns.get(*place).copied().unwrap_or(1) as f64;
+        let points: Vec<(f64, f64)> =
+            few.iter().zip(times.by_ref()).map(|(place, ns)| (own(at(place), one), own(ns, more))).collect();
+        shares.insert(spec.name.clone(), Share::fitted(&points));
+        for (left_out, &(alone, found)) in
+            points.iter().enumerate().skip(1).step_by(2).take(points.len().saturating_sub(2))
+        {
+            let others: Vec<(f64, f64)> =
+                points.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, point)| *point).collect();
+            let guess = more + Share::fitted(&others).of(alone);
+            off.push((guess / (more + found) - 1.0).abs());
+        }
+    }
+    off.sort_by(f64::total_cmp);
+    let middle = off.get(off.len() / 2).copied().unwrap_or_default();
+    (shares, (100.0 * middle).round() as u64)
 }
 
 /// Times as the grids that they are of.

@@ -27,7 +27,7 @@ fn cpu(block: Block) -> MeasuredCosts {
     let grids = specs().into_iter().map(|spec| {
         measurement(&spec.name, &spec.axes, |point| spec.case(point, block.channels()).work(block.channels()))
     });
-    MeasuredCosts::parse("made", &MeasuredCosts::text(&machine, &[grids.collect()])).unwrap()
+    MeasuredCosts::parse("made", &MeasuredCosts::text(&machine, &grids.collect::<Vec<_>>(), &[])).unwrap()
 }
 
 fn gpu() -> GpuCosts {

@@ -3,8 +3,9 @@
 use relayout_targets::measured::{
     Activation, Attention, AttentionShape, AxisShape, Case, ConvKernel, ConvShape, Copy, CostsError, GemmShape,
     Machine, MeasuredCosts, Measurement, ORT_CPU, Pool, PoolShape, Projection, ProjectionShape, Reorder, ResizeShape,
-    Scaling, Side, Spec, Spread, VolumeShape, points_of, specs,
+    Scaling, Share, Side, Spec, Spread, VolumeShape, points_of, specs,
 };
+use std::collections::BTreeMap;
 
 const BLOCK: u64 = 16;
 
@@ -35,7 +36,7 @@ fn measured() -> Vec<Measurement> {
 }
 
 fn text() -> String {
-    MeasuredCosts::text(&machine(), &[measured()])
+    MeasuredCosts::text(&machine(), &measured(), &[])
 }
 
 fn builtin() -> MeasuredCosts {
@@ -81,64 +82,53 @@ fn more_threads_make_large_convolutions_faster_and_serial_ops_not() {
     }
 }
 
+/// The same share of each grid.
+fn shares(overhead_ns: u64, permille: u64) -> BTreeMap<String, Share> {
+    specs().into_iter().map(|spec| (spec.name, Share { overhead_ns, permille })).collect()
+}
+
 #[test]
-fn times_on_more_threads_stand_at_fewer_points_and_hold_between_them() {
+fn times_on_more_threads_are_a_part_of_those_on_one_and_what_waiting_takes() {
     let machine = Machine { threads: vec![1, 4], node_ns: vec![100, 200], held_out_percent: vec![3], ..machine() };
-    // A machine so slow that what a node takes anyhow is little; four threads share all work.
-    let slow = |node: u64, shared: u64| {
-        let of = move |mut grid: Measurement| {
-            grid.ns.iter_mut().for_each(|ns| *ns = node + 1000 * (*ns - 100) / shared);
-            grid
-        };
-        measured().into_iter().map(of)
-    };
-    let thinned = |grid: Measurement| {
-        let axes: Vec<Vec<u64>> = grid.axes.iter().map(|(_, points)| points.clone()).collect();
-        let kept = |axis: &[u64], x: &u64| axis.first() == Some(x) || axis.last() == Some(x);
-        let points = points_of(&axes).into_iter().zip(&grid.ns);
-        let ns = points
-            .filter(|(point, _)| point.iter().zip(&axes).all(|(x, axis)| kept(axis, x)))
-            .map(|(_, &ns)| ns)
-            .collect();
-        let ends = |(name, axis): (String, Vec<u64>)| (name, axis.iter().copied().filter(|x| kept(&axis, x)).collect());
-        Measurement { axes: grid.axes.into_iter().map(ends).collect(), ns, ..grid }
-    };
-    let grids = [slow(100, 1).collect(), slow(200, 4).map(thinned).collect()];
-    let text = MeasuredCosts::text(&machine, &grids);
+    let text = MeasuredCosts::text(&machine, &measured(), &[shares(1000, 250)]);
     let costs = MeasuredCosts::parse("made", &text).unwrap();
     assert_eq!(*costs.machine(), machine);
-    let speed = |threads: u64, of_one: f64| {
+    let conv = Case::Conv(ConvShape::same(64, 64, [28, 28], 3, 1), ConvKernel::Plain);
+    let takes = |threads: u64| {
         let costs = costs.clone().on_threads(threads).unwrap();
-        assert_eq!(costs.is_derived(), ![1, 4].contains(&threads));
-        for case in cases() {
-            let (own, found) =
-                (2000.0 * case.work(BLOCK) * of_one, (costs.ns(&case).unwrap() - costs.node_ns()) as f64);
-            assert!((found - own).abs() <= own / 50.0, "{threads} {case:?}: {found} instead of {own}");
-        }
-        costs.node_ns()
+        assert_eq!((costs.threads(), costs.is_derived()), (threads, ![1, 4].contains(&threads)));
+        (costs.node_ns(), (costs.ns(&conv).unwrap() - costs.node_ns()) as f64)
     };
-    assert_eq!([speed(1, 1.0), speed(4, 0.25), speed(16, 0.0625), speed(2, 0.5)], [100, 200, 200, 141]);
+    let (_, alone) = takes(1);
+    // All of it is shared, and waiting takes 500 ns more for each doubling.
+    for (threads, node, wait) in [(1, 100, 0.0), (2, 141, 500.0), (4, 200, 1000.0), (16, 200, 2000.0)] {
+        let (node_ns, own) = takes(threads);
+        let expected = wait + alone / threads as f64;
+        assert!(
+            node_ns == node && (own / expected - 1.0).abs() < 0.01,
+            "{threads}: {node_ns} {own} instead of {expected}"
+        );
+    }
 }
 
 #[test]
 fn a_table_of_several_threads_has_all_of_them() {
     let machine = Machine { threads: vec![1, 2], node_ns: vec![100, 100], ..machine() };
-    let text = MeasuredCosts::text(&machine, &[measured(), measured()]);
+    let text = MeasuredCosts::text(&machine, &measured(), &[shares(10, 500)]);
     assert!(MeasuredCosts::parse("made", &text).is_ok());
     for (from, to, says) in [
-        ("threads = [1, 2]", "threads = [1, 2, 4]", "there are no grids `threads.4`"),
+        ("threads = [1, 2]", "threads = [1, 2, 4]", "there is no table `threads.4`"),
         ("threads = [1, 2]", "threads = [1]", "`threads` of what was measured has no 2"),
         ("threads = [1, 2]", "threads = [2, 2]", "should be one number, or several that rise from 1"),
         ("threads = [1, 2]", "threads = []", "`threads` of what was measured has no 2"),
         ("threads = [1, 2]", "threads = [0, 2]", "`threads` is 0, and should be in 1..=65536"),
-        (
-            "node_ns = [100, 100]",
-            "node_ns = [100]",
-            "`threads` has 2 numbers, `node_ns` has 1, and there are 2 sets of grids",
-        ),
-        ("[threads.2.conv-volume]", "[threads.2.conv-volumes]", "there is no grid `conv-volume`"),
+        ("node_ns = [100, 100]", "node_ns = [100]", "`threads`, `node_ns` and tables of threads are 2, 1, 1"),
+        ("conv-volume = [10, 500]", "conv-volumes = [10, 500]", "table `threads.2` has no grid `conv-volume`"),
+        ("conv-volume = [10, 500]", "conv-volume = [10, 500]\nextra = [1, 1]", "no grid is called `extra`"),
+        ("conv-volume = [10, 500]", "conv-volume = [10, 0]", "table `threads.2`: `thousandths` is 0"),
+        ("conv-volume = [10, 500]", "conv-volume = [10]", "TOML parse error"),
     ] {
-        assert!(text.contains(from));
+        assert!(text.contains(from), "{from}");
         let error = MeasuredCosts::parse("made", &text.replacen(from, to, 1)).unwrap_err();
         assert!(error.to_string().contains(says), "{from} {to}: {error}");
     }
@@ -230,7 +220,7 @@ fn a_table_that_was_written_reads_as_it_was() {
     let costs = MeasuredCosts::parse("made", &text()).unwrap();
     assert_eq!(*costs.machine(), machine());
     assert_eq!(costs.node_ns(), 100);
-    assert_eq!(text(), MeasuredCosts::text(&machine(), &[measured()]));
+    assert_eq!(text(), MeasuredCosts::text(&machine(), &measured(), &[]));
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub use case::{
     Spread, VolumeShape,
 };
 pub use products::{Attention, AttentionShape, GemmShape, Projection, ProjectionShape};
+pub use scaling::Share;
 pub use specs::{ELEMENTWISE, Spec, is_binary, specs};
 pub use table::{BuiltinTable, Machine, MeasuredCosts, ORT_CPU};
 pub use timed::Timed;

@@ -1,13 +1,13 @@
 //! The table: reading it, writing it, and asking it about any case.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::case::Case;
-use super::scaling::{OnThreads, Scaling};
-use super::specs::{Spec, specs};
+use super::scaling::{OnThreads, Scaling, Share};
+use super::specs::specs;
 use super::timed::Timed;
 use crate::shared::tables::grid::Grid;
 use crate::shared::tables::{CostsError, Measurement, file};
@@ -56,13 +56,13 @@ pub struct Machine {
     pub date: String,
     /// The runtime and its version.
     pub runtime: String,
-    /// Threads per op, ascending. Where there are several, the first is one thread, and times on more stand at some of the points.
+    /// Threads per op, ascending. Where there are several, the first is one thread, and of the others the table has shares of its times.
     pub threads: Vec<u64>,
     /// Channels in a block: 16 with AVX-512, 8 with AVX.
     pub block: u64,
     /// Nanoseconds that any node takes, even one that computes nothing, on each number of threads.
     pub node_ns: Vec<u64>,
-    /// How far times between the points are off that were measured and not used, in percent, the median for each number of threads after
+    /// How far times by shares are off from those that were measured and not fitted, in percent, the median for each number of threads after
     /// the first; none if that was not measured.
     #[serde(default)]
     pub held_out_percent: Vec<u64>,
@@ -100,9 +100,9 @@ struct File {
     _target: String,
     measured: Machine,
     grid: file::Lists,
-    /// Grids on more threads than the fewest.
+    /// For each number of threads after the first, of each grid the nanoseconds and the thousandths of a [`Share`].
     #[serde(default)]
-    threads: BTreeMap<String, file::Lists>,
+    threads: BTreeMap<String, BTreeMap<String, [u64; 2]>>,
 }
 
 impl MeasuredCosts {
@@ -114,16 +114,18 @@ impl MeasuredCosts {
         let malformed = |why: String| CostsError::Malformed { name: name.to_owned(), why };
         file::head(name, text, TARGET, FORMAT)?;
         let mut read: File = file::parse(name, text)?;
-        let mut measured = vec![file::measurements(read.grid).map_err(malformed)?];
+        let measured = file::measurements(read.grid).map_err(malformed)?;
+        let mut shares = Vec::new();
         for threads in read.measured.threads.iter().skip(1) {
-            let lists = read.threads.remove(&threads.to_string());
-            let lists = lists.ok_or_else(|| malformed(format!("there are no grids `threads.{threads}`")))?;
-            measured.push(file::measurements(lists).map_err(malformed)?);
+            let of = read.threads.remove(&threads.to_string());
+            let of = of.ok_or_else(|| malformed(format!("there is no table `threads.{threads}`")))?;
+            let share = |(name, [overhead_ns, permille]): (String, [u64; 2])| (name, Share { overhead_ns, permille });
+            shares.push(of.into_iter().map(share).collect());
         }
         if let Some(threads) = read.threads.keys().next() {
             return Err(malformed(format!("`threads` of what was measured has no {threads}")));
         }
-        MeasuredCosts::new(read.measured, measured).map_err(malformed)
+        MeasuredCosts::new(read.measured, measured, shares).map_err(malformed)
     }
 
     /// What the tables that come with the target `ort-cpu` say of hosts with blocks of so many channels, and of so many threads per op; of
@@ -139,39 +141,33 @@ impl MeasuredCosts {
         MeasuredCosts::parse(table.name, table.text)?.on_threads(threads)
     }
 
-    /// A table of measurements, those on the fewest threads first. Each is exactly the grids that [`specs`] lists, in any order, their axes
-    /// in any order but the points of `ns` in that of the specification.
+    /// A table of measurements on the first number of threads, and for each other number of the shares of all grids. The measurements are
+    /// exactly the grids that [`specs`] lists, in any order, their axes in any order but the points of `ns` in that of the specification.
     ///
     /// # Errors
     /// What is missing, or can't be.
-    pub fn new(machine: Machine, measured: Vec<Vec<Measurement>>) -> Result<MeasuredCosts, String> {
-        check(&machine, measured.len())?;
-        let block = machine.block;
-        let grids = |(measured, node_ns): (Vec<Measurement>, &u64)| {
-            let wanted = specs().into_iter().map(|spec| file::Wanted {
-                name: spec.name.clone(),
-                axes: spec.axes.iter().map(|(name, _)| *name).collect(),
-                work: move |point: &[u64]| spec.case(point, block).work(block),
-            });
-            file::grids(measured, wanted, *node_ns)
-        };
-        let mut each =
-            measured.into_iter().zip(&machine.node_ns).map(grids).collect::<Result<Vec<_>, _>>()?.into_iter();
-        let fewest = each.next().unwrap_or_default();
+    pub fn new(
+        machine: Machine,
+        measured: Vec<Measurement>,
+        shares: Vec<BTreeMap<String, Share>>,
+    ) -> Result<MeasuredCosts, String> {
+        check(&machine, &shares)?;
         let [threads, node_ns] = [&machine.threads, &machine.node_ns].map(|list| list.first().copied().unwrap_or(1));
-        let more = each.zip(machine.threads.iter().zip(&machine.node_ns).skip(1)).map(|(grids, (&threads, &node))| {
-            let over = |(name, grid): (String, Grid)| {
-                let over = fewest.get(&name).map(|fewest| grid.over(fewest));
-                Some((name, over?))
-            };
-            OnThreads {
-                threads,
-                node: node as f64 / node_ns as f64,
-                grids: grids.into_iter().filter_map(over).collect(),
-            }
+        let block = machine.block;
+        let wanted = specs().into_iter().map(|spec| file::Wanted {
+            name: spec.name.clone(),
+            axes: spec.axes.iter().map(|(name, _)| *name).collect(),
+            work: move |point: &[u64]| spec.case(point, block).work(block),
         });
-        let more = Scaling(more.collect());
-        let (grids, fewest) = (fewest.clone(), Arc::new(Fewest { grids: fewest, more }));
+        let grids = file::grids(measured, wanted, node_ns)?;
+        let more = shares.into_iter().zip(machine.threads.iter().zip(&machine.node_ns).skip(1));
+        let on = |(shares, (&threads, &node)): (_, (&u64, &u64))| OnThreads {
+            threads,
+            node: node as f64 / node_ns as f64,
+            shares,
+        };
+        let more = Scaling(more.map(on).collect());
+        let (grids, fewest) = (grids.clone(), Arc::new(Fewest { grids, more }));
         Ok(MeasuredCosts { machine, block, threads, node_ns, grids, fewest, timed: None })
     }
 
@@ -191,12 +187,22 @@ impl MeasuredCosts {
             None
         };
         let more = &elsewhere.as_ref().unwrap_or(&self.fewest).more;
-        let ratio = |of: &dyn Fn(u64) -> f64| of(threads) / of(measured);
-        let scaled = |(name, grid): (&String, &Grid)| {
-            (name.clone(), grid.scaled(|at| ratio(&|threads| more.rate(name, at, threads))))
+        // From the threads that were measured to one, and from there to those that are asked for.
+        let ns = |grid: &str, ns: f64| {
+            let alone = more.ns(grid, measured, 0.0);
+            let share = more.ns(grid, measured, 1.0) - alone;
+            more.ns(grid, threads, ((ns - alone) / share).max(ns / 10.0))
         };
-        let grids = self.fewest.grids.iter().map(scaled).collect();
-        let node = self.machine.node_ns.first().copied().unwrap_or(1) as f64 * ratio(&|threads| more.node(threads));
+        let mut grids = self.fewest.grids.clone();
+        for spec in specs().into_iter().filter(|_| threads != measured) {
+            if let Some(grid) = grids.get_mut(&spec.name) {
+                *grid = grid.each(|point, rate| {
+                    let work = spec.case(point, self.machine.block).work(self.machine.block);
+                    ns(&spec.name, rate * work) / work
+                });
+            }
+        }
+        let node = self.machine.node_ns.first().copied().unwrap_or(1) as f64 * more.node(threads) / more.node(measured);
         // A cast of a float saturates.
         let node_ns = node.round().max(1.0) as u64;
         Ok(MeasuredCosts { threads, node_ns, grids, ..self })
@@ -204,11 +210,12 @@ impl MeasuredCosts {
 
     /// The text of a table, the same for the same measurements.
     #[must_use]
-    pub fn text(machine: &Machine, measured: &[Vec<Measurement>]) -> String {
+    pub fn text(machine: &Machine, measured: &[Measurement], shares: &[BTreeMap<String, Share>]) -> String {
         let Machine { machine: processor, date, runtime, threads, block, node_ns, held_out_percent } = machine;
         let mut out = format!(
             "# What ops of ONNX Runtime cost, measured by `relayout calibrate`. Each list `ns` has the nanoseconds of one op at every\n\
-             # point of its axes, the last axis fastest: grids `grid` on the fewest threads, `threads.N` on N, at fewer points.\n\
+             # point of its axes, the last axis fastest, on the first number of threads. Tables `threads.N` have what ops of each grid take on\n\
+             # N threads: so many nanoseconds, and so many thousandths of what they take on one.\n\
              format = {FORMAT}\ntarget = \"{TARGET}\"\n\n[measured]\nmachine = {}\ndate = {}\nruntime = {}\n\
              threads = {}\nblock = {block}\nnode_ns = {}\n",
             file::quoted(processor),
@@ -220,8 +227,13 @@ impl MeasuredCosts {
         if !held_out_percent.is_empty() {
             out.push_str(&format!("held_out_percent = {}\n", file::list(held_out_percent)));
         }
-        let keys = std::iter::once("grid".to_owned()).chain(threads.iter().skip(1).map(|n| format!("threads.{n}")));
-        keys.zip(measured).for_each(|(key, measured)| out.push_str(&file::grids_text(&key, measured)));
+        out.push_str(&file::grids_text("grid", measured));
+        for (threads, shares) in threads.iter().skip(1).zip(shares) {
+            out.push_str(&format!("\n[threads.{threads}]\n"));
+            for (name, share) in shares {
+                out.push_str(&format!("{name} = {}\n", file::list(&[share.overhead_ns, share.permille])));
+            }
+        }
         out
     }
 
@@ -298,12 +310,6 @@ impl MeasuredCosts {
         self.timed.as_ref().map_or(ns, |timed| timed.scaled(ns))
     }
 
-    /// What the op at a point of a grid takes by that grid, in nanoseconds.
-    pub fn point_ns(&self, spec: &Spec, point: &[u64]) -> u64 {
-        let at: Vec<f64> = point.iter().map(|&x| x as f64).collect();
-        self.at(&spec.name, &at, spec.case(point, self.machine.block).work(self.machine.block))
-    }
-
     /// Nanoseconds per unit of work at a place of a grid.
     pub(super) fn rate(&self, grid: &str, at: &[f64]) -> f64 {
         self.grids.get(grid).map_or(0.0, |grid| grid.rate(at))
@@ -333,8 +339,8 @@ impl MeasuredCosts {
     }
 }
 
-/// That the numbers of a machine can be: of each number of threads there are times.
-fn check(machine: &Machine, lists: usize) -> Result<(), String> {
+/// That the numbers of a machine can be, and that there are shares of each grid for each number of threads after the first.
+fn check(machine: &Machine, shares: &[BTreeMap<String, Share>]) -> Result<(), String> {
     let Machine { threads, node_ns, block, .. } = machine;
     let within = |key: &str, value: u64, most: u64| {
         let fits = (1..=most).contains(&value);
@@ -344,16 +350,25 @@ fn check(machine: &Machine, lists: usize) -> Result<(), String> {
     threads.iter().try_for_each(|&threads| within("threads", threads, 1 << 16))?;
     node_ns.iter().try_for_each(|&ns| within("node_ns", ns, 1 << 30))?;
     let rise = threads.windows(2).all(|pair| matches!(pair, [a, b] if a < b));
-    let from_one = threads.len() == 1 || threads.first() == Some(&1);
-    if !rise || !from_one {
+    if !rise || !(threads.len() == 1 || threads.first() == Some(&1)) {
         return Err("`threads` should be one number, or several that rise from 1".to_owned());
     }
-    if [node_ns.len(), lists].iter().any(|&count| count != threads.len()) {
-        return Err(format!(
-            "`threads` has {} numbers, `node_ns` has {}, and there are {lists} sets of grids",
-            threads.len(),
-            node_ns.len()
-        ));
+    if [node_ns.len(), shares.len() + 1].iter().any(|&count| count != threads.len()) {
+        let counts = [threads.len(), node_ns.len(), shares.len()].map(|count| count.to_string());
+        return Err(format!("`threads`, `node_ns` and tables of threads are {}", counts.join(", ")));
+    }
+    let names: BTreeSet<String> = specs().into_iter().map(|spec| spec.name).collect();
+    for (threads, shares) in threads.iter().skip(1).zip(shares) {
+        if let Some(name) = names.iter().find(|name| !shares.contains_key(*name)) {
+            return Err(format!("table `threads.{threads}` has no grid `{name}`"));
+        }
+        if let Some(name) = shares.keys().find(|name| !names.contains(*name)) {
+            return Err(format!("no grid is called `{name}`, as one of table `threads.{threads}` is"));
+        }
+        let limits = |share: &Share| {
+            within("thousandths", share.permille, 1 << 20).and(within("overhead", share.overhead_ns + 1, 1 << 40))
+        };
+        shares.values().try_for_each(limits).map_err(|why| format!("table `threads.{threads}`: {why}"))?;
     }
     Ok(())
 }

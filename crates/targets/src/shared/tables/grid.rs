@@ -25,26 +25,17 @@ impl Grid {
         exp2(self.between(0, 0, at))
     }
 
-    /// At each of its points the rate over that of another grid there.
-    pub(crate) fn over(&self, other: &Grid) -> Grid {
-        self.each(|at, rate| rate - log2(other.rate(at)))
-    }
-
-    /// With the rate at each point times what is said of the point.
-    pub(crate) fn scaled(&self, by: impl Fn(&[f64]) -> f64) -> Grid {
-        self.each(|at, rate| rate + log2(by(at)))
-    }
-
-    /// With another logarithm at each point, by the point and the one that is there.
-    fn each(&self, change: impl Fn(&[f64], f64) -> f64) -> Grid {
+    /// With another rate at each point, by the point and the rate that is there.
+    pub(crate) fn each(&self, change: impl Fn(&[u64], f64) -> f64) -> Grid {
         let changed = |(mut index, &rate): (usize, &f64)| {
-            let mut at: Vec<f64> = Vec::with_capacity(self.axes.len());
+            let mut at: Vec<u64> = Vec::with_capacity(self.axes.len());
             for points in self.axes.iter().rev() {
-                at.push(points.get(index % points.len().max(1)).copied().map_or(1.0, exp2));
+                // Points are whole numbers.
+                at.push(points.get(index % points.len().max(1)).copied().map_or(1, |point| exp2(point).round() as u64));
                 index /= points.len().max(1);
             }
             at.reverse();
-            change(&at, rate)
+            log2(change(&at, exp2(rate)))
         };
         Grid { axes: self.axes.clone(), rates: self.rates.iter().enumerate().map(changed).collect() }
     }
@@ -131,16 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_over_another_times_the_other_is_the_grid() {
-        let grid = Grid::new(&[vec![1, 4], vec![10, 100, 1000]], &[1.0, 2.0, 4.0, 16.0, 32.0, 64.0]);
-        let coarse = Grid::new(&[vec![1, 4], vec![10, 1000]], &[2.0, 12.0, 16.0, 320.0]);
-        let ratio = coarse.over(&grid);
-        let back = grid.scaled(|at| ratio.rate(at));
-        for (at, rate) in [([1.0, 10.0], 2.0), ([1.0, 1000.0], 12.0), ([4.0, 1000.0], 320.0)] {
-            assert!((back.rate(&at) / rate - 1.0).abs() < 1e-9, "{at:?}");
+    fn each_point_is_told_with_its_rate() {
+        let grid = Grid::new(&[vec![1, 7], vec![10, 100, 1000]], &[1.0, 2.0, 4.0, 16.0, 32.0, 64.0]);
+        let changed = grid.each(|at, rate| rate * (at[0] * 1000 + at[1]) as f64);
+        for (at, rate) in [([1, 10], 1.0), ([1, 1000], 4.0), ([7, 100], 32.0)] {
+            let found = changed.rate(&at.map(|x| x as f64));
+            assert!((found / (rate * (at[0] * 1000 + at[1]) as f64) - 1.0).abs() < 1e-9, "{at:?}");
         }
-        // Between the points of the coarse one the ratio lies between.
-        assert!((back.rate(&[1.0, 100.0]) / (2.0 * 6.0_f64.sqrt()) - 1.0).abs() < 1e-9);
     }
 
     #[test]
