@@ -584,6 +584,35 @@ fn units_of_integers_are_ops_between_quantizations() {
     assert_eq!(count(&exact, "QLinearConv"), 2);
 }
 
+#[test]
+fn parts_of_integers_are_parts_between_quantizations() {
+    let net = bytes_of(Net::new(17).input("x", F32, &[1, 8, 8, 8]), "x").floats("w", I8, &[8, 8, 3, 3], true);
+    let net = net.floats("v", I8, &[8, 4, 3, 3], true).ints("sizes", &[4, 4]).values("t", F32, &[], &[0.5]);
+    let net = net.values("ws", F32, &[8], &[0.0137; 8]).values("wz", I8, &[8], &[0.0; 8]).floats("b", I32, &[8], true);
+    let net = net.node_with("QLinearConv", &["q", "s", "z", "w", "ws", "wz", "t", "z", "b"], "c", &[SAME]);
+    let net = net.node("Split", &["c", "sizes"], "h").int_attribute("axis", 1).also("k");
+    let mut net = net;
+    for (part, y) in [("h", "m"), ("k", "n")] {
+        let conv = [part, "t", "z", "v", "ws", "wz", "t", "z", "b"];
+        let made = format!("{part}_made");
+        net = net.node_with("QLinearConv", &conv, &made, &[SAME]).node("DequantizeLinear", &[&made, "t", "z"], y);
+    }
+    let model = optimized(&net.output("m", F32).output("n", F32));
+    assert_eq!(["QLinearConv", "Conv", "Split"].map(|op| count(&model, op)), [0, 3, 1]);
+    let split = nodes(&model).iter().find(|node| node.op_type.as_deref() == Some("Split")).expect("a Split");
+    let whole = |name: &str| {
+        let readers = nodes(&model).iter().filter(move |node| node.input.iter().any(|x| x == name));
+        readers.map(|node| node.op_type.clone().unwrap_or_default()).collect::<Vec<_>>()
+    };
+    for part in &split.output {
+        assert!(
+            whole(part).iter().all(|op| ["QuantizeLinear", "Transpose"].contains(&op.as_str())),
+            "{:?}",
+            whole(part)
+        );
+    }
+}
+
 fn made_exact(net: &Net) -> Vec<u8> {
     made(&net.bytes(), Numerics::Exact)
 }

@@ -157,7 +157,9 @@ impl Unit {
         }
         let mut make = Builder::at(graph, n).opset(opset).named(&first);
         let made = make.op(&self.op, floats.into_iter().chain(self.rest)).attrs(attrs);
-        let made = made.results(types.iter().map(|ty| ("exact", in_floats(ty))))?;
+        // Of a Split there are several.
+        let name = |at: usize| if at == 0 { "exact".to_owned() } else { format!("exact.{at}") };
+        let made = made.results(types.iter().enumerate().map(|(at, ty)| (name(at), in_floats(ty))))?;
         let (scale, zero) = self.result;
         let mut known = Vec::new();
         for ((x, ty), readers) in made.into_iter().zip(types).zip(readers) {
