@@ -165,7 +165,35 @@ impl Region {
                 }
             }
         }
+        region.end_behind_moves(graph);
         Some(region)
+    }
+
+    /// Ends the region where a value lies as most others do: a value that only an op outside reads, in another layout, stays as it is, and
+    /// so does one that such an op makes. Else the move of the channels would stand between a convolution and the move that the runtime
+    /// cancels.
+    fn end_behind_moves(&mut self, graph: &Graph) {
+        let wanted: Vec<ValueId> = self.wanted.keys().copied().collect();
+        for v in wanted {
+            let t = graph.value(v).producer().0;
+            let Some(x) = moved(graph, t).filter(|x| self.members.contains_key(x)) else { continue };
+            if graph.is_output(v) || self.wanted[&v].len() != graph.use_count(v) {
+                continue;
+            }
+            self.wanted.remove(&v);
+            self.members.remove(&v);
+            self.wanted.entry(x).or_default().push(Use { node: t, slot: 0 });
+        }
+        let given: Vec<ValueId> = self.given.iter().copied().collect();
+        for v in given {
+            let reader = graph.only_use(v).map(|u| u.node).filter(|&t| moved(graph, t) == Some(v));
+            let y = reader.and_then(|t| graph.node(t).only_result()).filter(|y| self.members.contains_key(y));
+            if let Some(y) = y.filter(|_| !graph.is_output(v) && !self.wanted.contains_key(&v)) {
+                self.given.remove(&v);
+                self.members.remove(&v);
+                self.given.insert(y);
+            }
+        }
     }
 
     /// Takes up what has the same channels at a node; whether it may have them in any order.
@@ -244,6 +272,15 @@ impl Region {
         }
         (given, wanted)
     }
+}
+
+/// What a node reads that only moves it.
+fn moved(graph: &Graph, n: NodeId) -> Option<ValueId> {
+    let node = graph.node(n);
+    let moves = matches!(node.op, Op::Relayout)
+        || matches!(node.form, Form::View(View::Transpose(_)))
+        || node.onnx() == Some("Transpose") && matches!(node.form, Form::Kernel(_));
+    node.operand(0).filter(|_| moves)
 }
 
 /// Whether a constant operand can be stored in another order.
