@@ -107,6 +107,9 @@ def ints(*values):
     return np.array(values, np.int64)
 
 
+# A matrix of five columns, of which some are multiplied with.
+COLUMNS = (np.arange(W * 5, dtype=np.float32).reshape(W, 5) % 7 - 3) / 4
+
 # For each lemma, and for rows about several ops: the model, the same written otherwise, and the constants of both. A line is result, op,
 # operands, attributes.
 LEMMAS = {
@@ -156,6 +159,100 @@ LEMMAS = {
             ("y", "Slice", ["c", "eight", "most", "axis"], {}),
         ],
         {"two": ints(2), "ten": ints(10), "eight": ints(8), "most": ints(16), "axis": ints(1)},
+    ),
+    "bounds behind bounds": (
+        [("y", "Clip", ["x", "none", "high"], {})],
+        [("a", "Max", ["low", "x"], {}), ("b", "Relu", ["a"], {}), ("c", "Relu", ["b"], {}), ("y", "Min", ["c", "high"], {})],
+        {"none": np.array(0, np.float32), "low": np.array(-0.5, np.float32), "high": np.array(0.75, np.float32)},
+    ),
+    "bounds that are values": (
+        [("n", "Neg", ["x"], {}), ("s", "Sin", ["x"], {}), ("a", "Max", ["x", "n"], {}), ("y", "Min", ["a", "s"], {})],
+        [
+            ("n", "Neg", ["x"], {}),
+            ("s", "Sin", ["x"], {}),
+            ("a", "Max", ["x", "n"], {}),
+            ("b", "Min", ["a", "s"], {}),
+            ("c", "Max", ["b", "n"], {}),
+            ("y", "Min", ["c", "s"], {}),
+        ],
+        {},
+    ),
+    "comparisons of what is bounded": (
+        [("n", "Neg", ["x"], {}), ("b", "Less", ["x", "n"], {}), ("y", "Where", ["b", "x", "three"], {})],
+        [("n", "Neg", ["x"], {}), ("m", "Max", ["n", "x"], {}), ("b", "Greater", ["m", "x"], {}), ("y", "Where", ["b", "x", "three"], {})],
+        {"three": np.array(3, np.float32)},
+    ),
+    "two comparisons with numbers": (
+        [("b", "Less", ["x", "half"], {}), ("y", "Where", ["b", "x", "three"], {})],
+        [
+            ("a", "Less", ["x", "half"], {}),
+            ("c", "Greater", ["three", "x"], {}),
+            ("b", "And", ["c", "a"], {}),
+            ("y", "Where", ["b", "x", "three"], {}),
+        ],
+        {"half": np.array(0.5, np.float32), "three": np.array(3, np.float32)},
+    ),
+    "one number in front and behind as padding": (
+        [("y", "Pad", ["x", "pads", "three"], {})],
+        [("y", "Concat", ["front", "x", "back"], {"axis": 2})],
+        {
+            "pads": ints(0, 0, 2, 0, 0, 0, 1, 0), "three": np.array(3, np.float32),
+            "front": np.full((N, C, 2, W), 3, np.float32), "back": np.full((N, C, 1, W), 3, np.float32),
+        },
+    ),
+    "padding by less than nothing": (
+        [("p", "Pad", ["x", "pads", "three"], {}), ("y", "Slice", ["p", "from", "to", "axes"], {})],
+        [("y", "Pad", ["x", "less", "three"], {})],
+        {
+            "pads": ints(0, 0, 1, 0, 0, 0, 0, 2), "less": ints(0, 0, 1, -1, 0, 0, -1, 2), "three": np.array(3, np.float32),
+            "from": ints(0, 1), "to": ints(-1, 99), "axes": ints(2, 3),
+        },
+    ),
+    "slices of padding": (
+        [("y", "Slice", ["x", "one", "three", "axis"], {})],
+        [("p", "Pad", ["x", "pads", "number"], {}), ("s", "Slice", ["p", "three", "five", "axis"], {}), ("y", "Slice", ["s", "one", "most", "last"], {})],
+        {
+            "pads": ints(0, 0, 2, 1, 0, 0, 1, 0), "number": np.array(3, np.float32), "one": ints(1), "three": ints(3), "five": ints(5),
+            "most": ints(99), "axis": ints(2), "last": ints(3),
+        },
+    ),
+    "slices next to each other": (
+        [("y", "Slice", ["x", "one", "three", "axis"], {})],
+        [("a", "Slice", ["x", "one", "two", "axis"], {}), ("b", "Slice", ["x", "two", "three", "axis"], {}), ("y", "Concat", ["a", "b"], {"axis": 1})],
+        {"one": ints(0), "two": ints(2), "three": ints(3), "axis": ints(1)},
+    ),
+    "slices of two axes": (
+        [("a", "Slice", ["x", "one", "three", "axis"], {}), ("y", "Slice", ["a", "last", "far", "other", "back"], {})],
+        [("a", "Slice", ["x", "last", "far", "other", "back"], {}), ("y", "Slice", ["a", "one", "three", "axis"], {})],
+        {"one": ints(1), "three": ints(3), "last": ints(-1), "far": ints(-99), "axis": ints(1), "other": ints(3), "back": ints(-1)},
+    ),
+    "sums of sums and of products": (
+        [("n", "Sin", ["x"], {}), ("m", "Mul", ["x", "n"], {}), ("y", "ReduceSum", ["m", "both"], {"keepdims": 0})],
+        [
+            ("n", "Sin", ["x"], {}),
+            ("e", "Einsum", ["x", "n"], {"equation": "abcd,abcd->acd"}),
+            ("r", "ReduceSum", ["e", "one"], {"keepdims": 1}),
+            ("y", "ReduceSum", ["r", "one"], {"keepdims": 0}),
+        ],
+        {"both": ints(1, 2), "one": ints(1)},
+    ),
+    "products of which nothing is summed": (
+        [("n", "Sin", ["x"], {}), ("y", "Mul", ["x", "n"], {})],
+        [("n", "Sin", ["x"], {}), ("y", "Einsum", ["n", "x"], {"equation": "abcd,abcd->abcd"})],
+        {},
+    ),
+    "what is written everywhere": (
+        [("n", "Neg", ["x"], {}), ("y", "Slice", ["n", "last", "far", "axis", "back"], {})],
+        [("n", "Neg", ["x"], {}), ("y", "ScatterElements", ["x", "places", "n"], {"axis": 3})],
+        {
+            "places": np.broadcast_to(np.arange(W, dtype=np.int64)[::-1], (N, C, H, W)).copy(),
+            "last": ints(-1), "far": ints(-99), "axis": ints(3), "back": ints(-1),
+        },
+    ),
+    "a part of a product": (
+        [("y", "MatMul", ["x", "part"], {})],
+        [("m", "MatMul", ["x", "all"], {}), ("y", "Slice", ["m", "two", "five", "axis"], {})],
+        {"all": COLUMNS, "part": COLUMNS[:, 2:5].copy(), "two": ints(2), "five": ints(5), "axis": ints(3)},
     ),
     "parts of what repeats": (
         [("y", "Expand", ["x", "three"], {})],

@@ -6,7 +6,8 @@
 
 Each tool runs in a process of its own, with its defaults, and makes `WORK/TOOL/MODEL.onnx`; a file that is there is not made again. A tool
 that does not write a model, or takes longer than --patience, is counted as not made. A line for each pair: verdict, seconds, and where it
-stops. With --drawn the models are random networks (drawn), and with --shuffle every value and node of what a tool made gets another name
+stops. With --tidy the file of a pair that is proved is taken away. With --cut what is not proved is written to WORK/TOOL/MODEL.pieces as two
+small models, and the line has how many nodes they have. With --drawn the models are random networks (drawn), and with --shuffle every value and node of what a tool made gets another name
 and place, so that names say nothing: the tool `itself` makes nothing else.
 
 What is not proved is looked at once more: a file that onnx's checker refuses, of a model that it takes, is INVALID; one that computes
@@ -162,9 +163,11 @@ def drawn(count, seed, folder):
     return paths
 
 
-def decided(binary, source, path, patience):
+def decided(binary, source, path, patience, cut=False):
     """The verdict about a pair, in one of five words, and what stands in the way."""
-    command = [binary, "prove", str(source), str(path)]
+    pieces = path.with_suffix(".pieces")
+    shutil.rmtree(pieces, ignore_errors=True)
+    command = [binary, "prove", str(source), str(path), *(["--pieces", str(pieces)] if cut else [])]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False)
     except subprocess.TimeoutExpired:
@@ -172,13 +175,26 @@ def decided(binary, source, path, patience):
     said = (done.stdout + done.stderr).strip()
     if said.startswith("PROVED"):
         return (LEMMAS if "LEMMAS" in said else PROVED), ""
-    if said.startswith(DIFFERENT):
+    if cut:
+        said = f"{sizes(pieces)}; {said}"
+    if DIFFERENT in said[:80]:
         return DIFFERENT, said[:2000]
     fault = invalid(path)
     if fault and not invalid(source):
         return INVALID, fault
     apart = differs(source, path)
     return (DIFFERENT, f"{apart}; {said[:2000]}") if apart else (UNDECIDED, said[:2000])
+
+
+def sizes(pieces):
+    """How many nodes both pieces have, those of bodies too."""
+    import onnx
+
+    def nodes(graph):
+        return sum(1 + sum(map(nodes, bodies(node))) for node in graph.node)
+
+    files = [pieces / f"{name}.onnx" for name in ("input", "result")]
+    return "cut to {} and {} nodes".format(*(nodes(onnx.load(f).graph) for f in files)) if all(f.exists() for f in files) else "not cut"
 
 
 def invalid(path):
@@ -264,6 +280,8 @@ def main():
     options.add_argument("--drawn", type=int, default=0, help="also so many random networks")
     options.add_argument("--seed", type=int, default=0, help="of the first random network")
     options.add_argument("--shuffle", action="store_true", help="names and places of what a tool made are drawn")
+    options.add_argument("--tidy", action="store_true", help="takes away what a tool made where it is proved")
+    options.add_argument("--cut", action="store_true", help="writes what is not proved as two small models")
     options.add_argument("--tsv", type=Path, help="also writes each pair there")
     args = options.parse_args()
     rows = []
@@ -277,8 +295,10 @@ def main():
                 continue
             path = shuffled(path, model.stem) if args.shuffle else path
             begin = time.monotonic()
-            word, why = decided(args.bin, model, path, args.patience)
+            word, why = decided(args.bin, model, path, args.patience, args.cut)
             rows.append((tool, model.stem, word, time.monotonic() - begin, " ".join(why.split())))
+            if args.tidy and word in (PROVED, LEMMAS):
+                path.unlink()
             print(f"{tool} {model.stem}: {word} {rows[-1][3]:.1f} s {rows[-1][4][:300]}", flush=True)
     if args.tsv:
         args.tsv.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))

@@ -10,6 +10,7 @@ use std::rc::Rc;
 mod agreed;
 mod apart;
 mod bodies;
+mod bounds;
 mod bytes;
 mod dilated;
 mod files;

@@ -11,7 +11,7 @@ use crate::checks::verdict::Verdict;
 use crate::error::Error;
 use crate::files::contents::Contents;
 use crate::files::model::{DeclaredDim, Model, Node, Tensor};
-use crate::graph::eval::{Machine, Refusal, SHAPELESS, Values, described, explained, needed};
+use crate::graph::eval::{Machine, Refusal, SHAPELESS, Values, by_lemma, described, explained, needed};
 use crate::graph::sizes;
 use crate::lemmas::halves;
 use crate::ops;
@@ -251,15 +251,6 @@ fn claims_of<'p>(b: &Model, proof: &'p Proof) -> Result<FxHashMap<&'p str, &'p C
         }
     }
     Ok(claims)
-}
-
-/// Puts the term of the input in the place of one that is the same over the reals.
-fn by_lemma(terms: &mut Terms, node: &Node, values: &mut Values) {
-    for name in &node.outputs {
-        if let Some(value) = values.get_mut(name) {
-            *value = terms.real(value.clone());
-        }
-    }
 }
 
 /// What the input computes nowhere, if a node makes that: the likely reason why an output differs.

@@ -159,7 +159,10 @@ impl Machine {
     /// Reads a body whose inputs have values already.
     pub(crate) fn body(&mut self, scope: &Scope<'_>, body: &Graph, made: &mut Values) -> Result<(), Refusal> {
         self.terms.symbolic.iter_mut().for_each(|symbolic| symbolic.bodies += 1);
-        let done = self.graph(scope, body, made, &mut |_, _, _| Ok(()));
+        let done = self.graph(scope, body, made, &mut |terms, node, values| {
+            by_lemma(terms, node, values);
+            Ok(())
+        });
         self.terms.symbolic.iter_mut().for_each(|symbolic| symbolic.bodies -= 1);
         done
     }
@@ -516,6 +519,15 @@ impl Scope<'_> {
             }
         }
         Ok(found)
+    }
+}
+
+/// Puts the term of the input in the place of one that is the same over the reals.
+pub(crate) fn by_lemma(terms: &mut Terms, node: &Node, values: &mut Values) {
+    for name in &node.outputs {
+        if let Some(value) = values.get_mut(name) {
+            *value = terms.real(value.clone());
+        }
     }
 }
 

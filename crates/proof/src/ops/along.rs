@@ -1,10 +1,9 @@
 //! Ops that act along some axes, where the order of indices matters, and treat the others alike.
 
 use super::joins::{self, behind};
-use super::picks::{listed, of_repeats, parts_of, pick, range};
-use super::{Call, Made, Results, axes_of, axis_of, blocked, movement, one};
+use super::picks::{adjoin, listed, of_repeats, parts_of, pick, range};
+use super::{Call, Made, Results, axes_of, axis_of, blocked, movement, one, pads};
 use crate::files::model::ReadingOf;
-use crate::lemmas::halves::{BFLOAT16, DOUBLE, FLOAT, HALF};
 use crate::terms::arg::{Acted, Op};
 use crate::terms::name::{Name, Own};
 use crate::terms::slots::{self, Fill};
@@ -18,7 +17,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         "Gather" if call.input(1).is_some_and(Value::is_constant) => gather(call),
         "Split" => return Some(split(call)),
         "Concat" => concat(call),
-        "Pad" => pad(call),
+        "Pad" => pads::pad(call),
         "Resize" | "Upsample" => resize(call),
         "ArgMax" | "ArgMin" => extreme(call),
         "CumProd" | "CumSum" => cumulate(call),
@@ -90,6 +89,9 @@ fn part_of_open(terms: &mut Terms, x: &Value, axis: usize, [start, end, step]: [
     if let Some(y) = of_repeats(x, axis, out) {
         return Ok(y);
     }
+    if let Some((inner, [start, end])) = joins::inside(terms, x, axis, [start, end]) {
+        return part_of_open(terms, &inner, axis, [start, end, step]);
+    }
     let acted = Acted { axis, told: vec![start, end, step], out };
     let op = Op { name: Name::Own(Own::Part), attrs: &[], dtype: x.dtype };
     terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
@@ -138,10 +140,29 @@ fn concat(call: &mut Call<'_>) -> Made {
     if values.iter().any(|v| v.rank() != first.rank() || v.dtype != first.dtype) {
         return Err("its operands have different ranks or types".to_owned());
     }
-    let values = joins::flattened(call.terms, values, axis);
+    let values = adjoined(call.terms, joins::flattened(call.terms, values, axis), axis);
+    if let [only] = values.as_slice() {
+        return Ok(only.clone());
+    }
+    if let Some(y) = pads::of_constants(call, &values, axis) {
+        return Ok(y);
+    }
     let y = concat_parts(call, &values, axis)?;
-    joins::note(call.terms, &y, axis, values);
+    joins::note(call.terms, &y, axis, values, false);
     Ok(y)
+}
+
+/// Values where neighbouring indices of one value stand as one part.
+fn adjoined(terms: &mut Terms, values: Vec<Value>, axis: usize) -> Vec<Value> {
+    let mut found: Vec<Value> = Vec::new();
+    for value in values {
+        let both = found.last().and_then(|last| adjoin(terms, last, &value, axis));
+        if both.is_some() {
+            found.pop();
+        }
+        found.push(both.unwrap_or(value));
+    }
+    found
 }
 
 fn concat_parts(call: &mut Call<'_>, values: &[Value], axis: usize) -> Made {
@@ -212,59 +233,6 @@ fn quantized_concat(call: &mut Call<'_>) -> Made {
     let rank = values.first().ok_or("it has no operands")?.rank();
     let axis = axis_of(call.int("axis", 0), rank)?;
     behind(call.terms, &Op { name: Name::Model("com.microsoft.QLinearConcat"), attrs: &attrs, dtype }, &values, axis)
-}
-
-fn pad(call: &mut Call<'_>) -> Made {
-    let x = call.need(0)?;
-    let (rank, shape) = (x.rank(), x.shape());
-    let pads = call.list("pads", 1)?.ok_or("no pads are given")?;
-    let axes = match call.known_list(3)? {
-        Some(axes) => axes_of(&axes, rank)?,
-        None => (0..rank).collect(),
-    };
-    if pads.len() != 2 * axes.len() {
-        return Err("its pads do not fit its axes".to_owned());
-    }
-    let mode = call.text("mode").unwrap_or_else(|| "constant".to_owned());
-    if !matches!(mode.as_str(), "constant" | "reflect" | "edge" | "wrap") {
-        return Err(format!("the checker does not know mode {mode}"));
-    }
-    let mut attrs = mode.clone().into_bytes();
-    if mode == "constant" {
-        attrs.extend(fill(call, x.dtype)?);
-    }
-    let mut acted = Vec::new();
-    for (at, &axis) in axes.iter().enumerate() {
-        let (before, after) = (pads[at], pads[at + axes.len()]);
-        if before != 0 || after != 0 {
-            let out = before.checked_add(after).and_then(|more| call.terms.sum_of(&[shape[axis]], more));
-            let out = out.ok_or_else(|| format!("pads {pads:?} of {shape:?}"))?;
-            acted.push(Acted { axis, told: vec![before, after], out });
-        }
-    }
-    if acted.is_empty() {
-        return Ok(x);
-    }
-    if acted.iter().any(|a| a.out < 1) {
-        return Err("its result is empty".to_owned());
-    }
-    let op = Op { name: Name::Model("Pad"), attrs: &attrs, dtype: x.dtype };
-    call.terms.along(&op, &x, &acted).ok_or_else(|| "its axes do not split".to_owned())
-}
-
-/// The bytes that a Pad fills with; none for zeros, whose sign is not followed.
-fn fill(call: &Call<'_>, dtype: u8) -> Result<Vec<u8>, String> {
-    let bytes = match (call.input(2), call.attr("value")) {
-        (Some(value), _) if value.dtype == dtype => value.elements().ok_or("its fill is not known")?.to_vec(),
-        (None, Some(crate::files::model::Attr::Float(value))) if dtype == 1 => value.to_le_bytes().to_vec(),
-        (Some(_), _) | (None, Some(_)) => return Err("its fill has another type".to_owned()),
-        (None, None) => Vec::new(),
-    };
-    let (last, others) = bytes.split_last().map_or((0, &[][..]), |(last, others)| (*last, others));
-    // These types have a sign in their last bit.
-    let negative = matches!(dtype, FLOAT | HALF | DOUBLE | BFLOAT16) && last == 0x80;
-    let zero = (last == 0 || negative) && others.iter().all(|b| *b == 0);
-    Ok(if zero { Vec::new() } else { bytes })
 }
 
 fn resize(call: &mut Call<'_>) -> Made {

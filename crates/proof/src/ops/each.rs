@@ -1,7 +1,8 @@
 //! Ops that treat all indices along an axis alike: pointwise ones, and those that take the indices of some axes as a set.
 
 use super::{
-    BROADCASTS_SINCE, Call, Made, Results, axes_of, movement, needless, one, pointwise, quantize, together, window,
+    BROADCASTS_SINCE, Call, Made, Results, axes_of, bounds, movement, needless, one, pointwise, quantize, reduced,
+    together, window,
 };
 use crate::files::model::{Attr, width};
 use crate::lemmas::halves::{self, BFLOAT16, DOUBLE, FLOAT, HALF};
@@ -9,7 +10,7 @@ use crate::lemmas::real::through;
 use crate::terms::align::{broadcast, term_of};
 use crate::terms::arg::{Op, numbers};
 use crate::terms::name::Name;
-use crate::terms::pointwise::contract;
+use crate::terms::pointwise::{contract, over};
 use crate::terms::state::Terms;
 use crate::terms::value::Value;
 use crate::terms::view::View;
@@ -167,7 +168,7 @@ fn every(call: &mut Call<'_>, dtype: u8) -> Made {
     if let Some(x) = unchanged(call) {
         return Ok(x);
     }
-    if let Some(x) = needless::of(call) {
+    if let Some(x) = needless::of(call).or_else(|| bounds::of(call)) {
         return Ok(x);
     }
     if call.op == "Clip" {
@@ -215,10 +216,14 @@ fn clip(call: &mut Call<'_>, dtype: u8) -> Made {
         Some(Attr::Float(value)) => Some(Value::constant(1, &[], value.to_le_bytes().to_vec().into())),
         _ => call.input(at).cloned(),
     };
+    let both = [bound("min", 1), bound("max", 2)];
+    if let Some(y) = bounds::bounded(call, &[Some(call.need(0)?), both[0].clone(), both[1].clone()]) {
+        return Ok(y);
+    }
     let mut operands = vec![call.need(0)?];
     let mut attrs = call.encoded(&["min", "max"])?;
     attrs.push(1);
-    for bound in [bound("min", 1), bound("max", 2)] {
+    for bound in both {
         attrs.push(u8::from(bound.is_some()));
         operands.extend(bound.map(|bound| bound.reshaped(&[]).ok_or("a bound is no number")).transpose()?);
     }
@@ -415,10 +420,13 @@ fn reduce(call: &mut Call<'_>) -> Made {
     let attrs = call.encoded(&["axes", "keepdims", "noop_with_empty_axes"])?;
     // Of one number it is that number, with each bit but for the sign of a zero.
     let alone = OF_ONE.contains(&call.op) && axes.iter().all(|axis| x.shape()[*axis] == 1);
+    let op = Op { name: Name::Model(call.op), attrs: &attrs, dtype: x.dtype };
     let mut y = if alone {
         x
+    } else if let Some(y) = reduced::of(call.terms, &op, &x, &axes) {
+        y
     } else {
-        together(call.terms, &Op { name: Name::Model(call.op), attrs: &attrs, dtype: x.dtype }, &[&x], &axes, true)?
+        together(call.terms, &op, &[&x], &axes, true)?
     };
     if !keeps {
         y.view =
@@ -577,6 +585,11 @@ fn einsum(call: &mut Call<'_>) -> Made {
     let sizes = crate::terms::view::shape(&left).into_iter().zip(crate::terms::view::shape(&right));
     let shape: Vec<i64> = sizes.map(|(l, r)| if l == 1 { r } else { l }).collect();
     let sums: Vec<usize> = (to.len()..letters.len()).collect();
+    if sums.is_empty() {
+        // Nothing is summed: each element is one product.
+        let op = Op { name: Name::Model("Mul"), attrs: &[1, 1], dtype: operands[0].dtype };
+        return over(call.terms, &op, &shape, &[(&operands[0], left), (&operands[1], right)], &[], false);
+    }
     let mut y = contract(call.terms, &shape, (&operands[0], left), (&operands[1], right), &sums)?;
     y.view.truncate(to.len());
     Ok(y)

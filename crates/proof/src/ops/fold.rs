@@ -76,7 +76,10 @@ fn computed(call: &mut Call<'_>) -> Option<Result<Vec<Value>, String>> {
 }
 
 fn numbers(value: &Value) -> Option<Numbers> {
-    let bytes = value.elements()?;
+    numbers_of(value, value.elements()?)
+}
+
+fn numbers_of(value: &Value, bytes: Bytes) -> Option<Numbers> {
     let f = |n: usize, read: fn(&[u8]) -> f64| Numbers::Floats(bytes.chunks_exact(n).map(read).collect());
     Some(match value.dtype {
         1 => f(4, |b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))),
@@ -126,8 +129,15 @@ type Computed = Option<Made>;
 fn binary(call: &Call<'_>) -> Computed {
     let (shape, wide) = spread(call)?;
     let [a, b] = wide.as_slice() else { return None };
+    // What is as large as an operand is in the file is not too large.
+    let held = |value: &Value| match &value.source {
+        Source::Constant { data, .. } => (data.len() / width(value.dtype).unwrap_or(1).max(1)) as i64,
+        _ => 0,
+    };
+    let most = call.inputs.iter().flatten().map(held).fold(COPIED, i64::max);
+    let all = |value: &Value| numbers_of(value, value.all()?.dense_within(most)?);
     let compares = matches!(call.op, "Equal" | "Less" | "Greater" | "LessOrEqual" | "GreaterOrEqual");
-    let result = match (numbers(a)?, numbers(b)?) {
+    let result = match (all(a)?, all(b)?) {
         (Numbers::Ints(a), Numbers::Ints(b)) => {
             let fmod = call.int("fmod", 0) != 0;
             let each = a.iter().zip(&b).map(|(a, b)| of_ints(call.op, *a, *b, fmod)).collect::<Option<_>>();

@@ -1,11 +1,14 @@
 //! Ops that read or write the places that another operand names. Axes that they do not count along are brought to the order of what the
 //! operands are made of, so that it does not matter how these lie.
 
-use super::{Call, Made, Results, axis_of, one};
+use super::{Call, Made, Results, axis_of, one, picks};
 use crate::terms::arg::Op;
 use crate::terms::name::Name;
 use crate::terms::pointwise::{back, ordered};
 use crate::terms::value::Value;
+
+/// Most places that are looked at one by one.
+const WRITTEN: i64 = 1 << 16;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let made = match call.name().as_str() {
@@ -53,6 +56,9 @@ fn elements(call: &mut Call<'_>, like: usize) -> Made {
     if operands.iter().any(|value| value.rank() != rank) {
         return Err(wrong());
     }
+    if let Some(y) = written_over(call, &operands, axis) {
+        return Ok(y);
+    }
     let order = ordered(&operands.iter().collect::<Vec<_>>(), (0..rank).collect());
     let turned: Option<Vec<Value>> = operands.iter().map(|value| value.permuted(&order)).collect();
     let turned = turned.ok_or_else(wrong)?;
@@ -63,6 +69,27 @@ fn elements(call: &mut Call<'_>, like: usize) -> Made {
     let made = call.terms.placed(&op, &turned.iter().map(Some).collect::<Vec<_>>(), &[(shape, operands[0].dtype)]);
     let made = made.and_then(|mut made| made.pop()).ok_or("its result is empty")?;
     made.permuted(&back(&order)).ok_or_else(wrong)
+}
+
+/// What is written in all places of an axis, into each once: nothing is left of what was there.
+fn written_over(call: &mut Call<'_>, operands: &[Value], axis: usize) -> Option<Value> {
+    let [x, list, parts] = operands else { return None };
+    let replaces = call.op == "ScatterElements" && call.text("reduction").is_none_or(|how| how == "none");
+    let shape = x.shape();
+    let known = list.is_constant() && !call.terms.has_open(list) && list.count() <= WRITTEN;
+    let whole = list.shape() == shape && parts.shape() == shape && parts.dtype == x.dtype;
+    (replaces && known && whole).then_some(())?;
+    let places = list.as_ints()?;
+    let (extent, inner) = (usize::try_from(shape[axis]).ok()?, shape[axis + 1..].iter().product::<i64>());
+    let inner = usize::try_from(inner).ok()?;
+    let line: Vec<i64> = places.iter().step_by(inner).take(extent).copied().collect();
+    let alike = places.iter().enumerate().all(|(at, place)| line[at / inner % extent] == *place);
+    let mut from = vec![-1; extent];
+    for (at, place) in line.iter().enumerate() {
+        *from.get_mut(usize::try_from(*place).ok()?)? = at as i64;
+    }
+    (alike && !from.contains(&-1)).then_some(())?;
+    picks::pick(call.terms, parts, axis, &from).ok()
 }
 
 /// Parts of a value at places of its first axes: the axes of a part may lie in any order.

@@ -9,36 +9,43 @@ use crate::terms::value::Value;
 use crate::terms::view;
 
 /// Notes that a value is these parts along an axis, whose other extents are its own.
-pub(super) fn note(terms: &mut Terms, y: &Value, axis: usize, parts: Vec<Value>) {
+pub(super) fn note(terms: &mut Terms, y: &Value, axis: usize, parts: Vec<Value>, padded: bool) {
     let shape = y.shape();
     let fits =
         |part: &Value| part.shape().iter().enumerate().all(|(at, extent)| at == axis || shape.get(at) == Some(extent));
     if let Some(term) = term_of(y).filter(|_| parts.iter().all(fits)) {
-        terms.joins.entry(term).or_insert(Join { view: y.view.clone(), axis, parts });
+        let join = Join { view: y.view.clone(), axis, parts, padded };
+        let known = terms.joins.entry(term).or_default();
+        if known.iter().all(|other| other.axis != axis) {
+            known.push(join);
+        }
     }
 }
 
-/// The parts that a value is along an axis, if a Concat made it. Its axes may lie in another order.
-fn parts(terms: &Terms, x: &Value, axis: usize) -> Option<Vec<Value>> {
-    let join = terms.joins.get(&term_of(x)?)?;
-    let mut order: Vec<usize> = Vec::new();
-    for digits in &x.view {
-        let place = (0..join.view.len()).find(|at| join.view[*at] == *digits && !order.contains(at))?;
-        order.push(place);
-    }
-    let whole = order.len() == join.view.len() && *order.get(axis)? == join.axis;
-    let alike = whole && join.parts.iter().all(|part| part.dtype == x.dtype);
-    join.parts.iter().map(|part| part.permuted(&order).filter(|_| alike)).collect()
+/// The parts that a value is along an axis, if a Concat or a Pad made it, and whether a Pad did. Its axes may lie in another order.
+fn parts(terms: &Terms, x: &Value, axis: usize) -> Option<(Vec<Value>, bool)> {
+    terms.joins.get(&term_of(x)?)?.iter().find_map(|join| {
+        let mut order: Vec<usize> = Vec::new();
+        for digits in &x.view {
+            let place = (0..join.view.len()).find(|at| join.view[*at] == *digits && !order.contains(at))?;
+            order.push(place);
+        }
+        let whole = order.len() == join.view.len() && *order.get(axis)? == join.axis;
+        let alike = whole && join.parts.iter().all(|part| part.dtype == x.dtype);
+        let parts = join.parts.iter().map(|part| part.permuted(&order).filter(|_| alike));
+        Some((parts.collect::<Option<_>>()?, join.padded))
+    })
 }
 
 /// Values without Concats along this axis among them: the parts of these stand there.
 pub(super) fn flattened(terms: &Terms, values: Vec<Value>, axis: usize) -> Vec<Value> {
-    values.into_iter().flat_map(|x| parts(terms, &x, axis).unwrap_or_else(|| vec![x])).collect()
+    let joined = |x: &Value| parts(terms, x, axis).filter(|(_, padded)| !padded).map(|(parts, _)| parts);
+    values.into_iter().flat_map(|x| joined(&x).unwrap_or_else(|| vec![x])).collect()
 }
 
 /// Indices of values one behind the other that need not all of these.
 pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Option<Value> {
-    let all = parts(terms, x, axis)?;
+    let (all, padded) = parts(terms, x, axis)?;
     let (least, most) = (*indices.iter().min()?, *indices.iter().max()?);
     let (mut start, mut needed, mut before) = (0, Vec::new(), 0);
     for part in &all {
@@ -55,18 +62,30 @@ pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -
         start = end;
     }
     let told: Vec<i64> = indices.iter().map(|index| index - before).collect();
-    let few = needed.len() < all.len();
+    let few = needed.len() < all.len() && !padded;
     let y = match needed.as_slice() {
         [only] => only.clone(),
         _ if few => {
             let op = Op { name: Name::Model("Concat"), attrs: &[], dtype: x.dtype };
             let y = behind(terms, &op, &needed, axis).ok()?;
-            note(terms, &y, axis, needed);
+            note(terms, &y, axis, needed, false);
             y
         }
         _ => return None,
     };
     picks::pick(terms, &y, axis, &told).ok()
+}
+
+/// What a Pad was made of along an axis that differs from call to call, and where a slice starts and ends there, if it has nothing of what
+/// the Pad adds. `i64::MAX` is the end of the axis.
+pub(super) fn inside(terms: &Terms, x: &Value, axis: usize, [start, end]: [i64; 2]) -> Option<(Value, [i64; 2])> {
+    let (all, _) = parts(terms, x, axis).filter(|(_, padded)| *padded)?;
+    let at = all.iter().position(|part| terms.is_open(part.shape()[axis]))?;
+    let count = |parts: &[Value]| parts.iter().map(|part| part.shape()[axis]).sum::<i64>();
+    let (before, after) = (count(&all[..at]), count(&all[at + 1..]));
+    let less = if end == i64::MAX { 0 } else { -end };
+    let end = if less == after { i64::MAX } else { after - less };
+    (start >= before && less >= after).then(|| (all[at].clone(), [start - before, end]))
 }
 
 /// Values one behind the other. Parts of the same extent are a stack of parts: an axis that counts them, and their own one.

@@ -2,7 +2,7 @@
 
 use super::blocks;
 use super::call::Call;
-use super::joins;
+use super::{joins, parts};
 use crate::lemmas::real::operand;
 use crate::terms::align::term_of;
 use crate::terms::arg::{Acted, Op};
@@ -39,7 +39,10 @@ pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -
     if let Some(y) = of_repeats(x, axis, indices.len() as i64).or_else(|| joins::pick(terms, x, axis, indices)) {
         return Ok(y);
     }
-    if let Some(y) = pick_again(terms, x, axis, indices) {
+    if let Some(y) = parts::of_product(terms, x, axis, indices) {
+        return Ok(y);
+    }
+    if let Some(y) = pick_again(terms, x, axis, indices).or_else(|| pick_before(terms, x, axis, indices)) {
         return Ok(y);
     }
     let run = indices.iter().enumerate().all(|(at, i)| indices[0] + at as i64 == *i);
@@ -105,6 +108,49 @@ fn pick_again(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Opt
     let mut view = x.view.clone();
     view[axis] = made(base[last]);
     let y = y.reshaped(&base)?;
+    Some(Value { view: view::composed(&view, &y.view)?, ..y })
+}
+
+/// Indices of an axis of indices of another axis: the first of both axes, in the order of what the value is made of, comes first.
+fn pick_before(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Option<Value> {
+    let Picked { of, indices: known, mut base } = Picked::recognize(terms, x)?;
+    let last = base.len().checked_sub(1)?;
+    let [digit] = x.view.get(axis)?.as_slice() else { return None };
+    let own = usize::try_from(digit.axis).ok().filter(|own| *own < last)?;
+    let whole = |extent: i64| normal([Digit { axis: digit.axis, extent, stride: 1 }]);
+    let shape = of.shape();
+    let alike = x.view[axis] == whole(base[own]) && shape.len() == base.len() && shape[..last] == base[..last];
+    let elsewhere =
+        |(at, digits): (usize, &Vec<Digit>)| at == axis || digits.iter().all(|other| other.axis != digit.axis);
+    let alone = x.view.iter().enumerate().all(elsewhere);
+    (alike && alone && of.view[own] < of.view[last]).then_some(())?;
+    let y = pick(terms, &of, own, indices).ok()?;
+    base[own] = indices.len() as i64;
+    let y = pick(terms, &y, last, &known).ok()?.reshaped(&base)?;
+    let mut view = x.view.clone();
+    view[axis] = whole(base[own]);
+    Some(Value { view: view::composed(&view, &y.view)?, ..y })
+}
+
+/// Neighbouring indices of a value, and those behind them, are indices of it.
+pub(super) fn adjoin(terms: &mut Terms, a: &Value, b: &Value, axis: usize) -> Option<Value> {
+    let [p, q] = [Picked::recognize(terms, a)?, Picked::recognize(terms, b)?];
+    let last = p.base.len().checked_sub(1)?;
+    let made = |extent: i64| normal([Digit { axis: last as u32, extent, stride: 1 }]);
+    let others = |x: &Value, picked: &Picked| {
+        let mut view = x.view.clone();
+        (*picked.base.get(last)? == picked.indices.len() as i64).then_some(())?;
+        (view.remove(axis) == made(picked.base[last])).then(|| (view, picked.base[..last].to_vec()))
+    };
+    let alike = p.base.len() == q.base.len() && others(a, &p)? == others(b, &q)?;
+    let indices = [p.indices.as_slice(), &q.indices].concat();
+    let run = indices.iter().enumerate().all(|(at, index)| indices[0] + at as i64 == *index);
+    (alike && run && terms.same(&p.of, &q.of) == Some(true)).then_some(())?;
+    let mut base = p.base;
+    base[last] = indices.len() as i64;
+    let y = pick(terms, &p.of, p.of.rank().checked_sub(1)?, &indices).ok()?.reshaped(&base)?;
+    let mut view = a.view.clone();
+    view[axis] = made(base[last]);
     Some(Value { view: view::composed(&view, &y.view)?, ..y })
 }
 

@@ -56,8 +56,8 @@ pub(crate) struct Terms {
     pub(crate) halves: FxHashMap<u32, u32>,
     /// Extents that do not fit.
     pub(crate) fits: Fits,
-    /// Values one behind the other, by the term of what they are then.
-    pub(crate) joins: FxHashMap<u32, Join>,
+    /// Values one behind the other, by the term of what they are then, along some axes.
+    pub(crate) joins: FxHashMap<u32, Vec<Join>>,
     /// What stands for extents, if all sizes are looked at.
     pub(crate) symbolic: Option<Symbolic>,
     /// Whether operands whose axes do not split alike are taken as they lie.
@@ -70,6 +70,8 @@ pub(crate) struct Join {
     pub(crate) view: View,
     pub(crate) axis: usize,
     pub(crate) parts: Vec<Value>,
+    /// Whether some are what a Pad adds.
+    pub(crate) padded: bool,
 }
 
 /// Lemmas that were used.

@@ -78,12 +78,17 @@ impl Elements {
 
     /// All of them one after the other; they are copied if they do not lie so. `None` for more than [`COPIED`] that the buffer has not.
     pub(crate) fn dense(&self) -> Option<Bytes> {
+        self.dense_within(COPIED)
+    }
+
+    /// The same with another limit.
+    pub(crate) fn dense_within(&self, most: i64) -> Option<Bytes> {
         let count = self.count();
         if self.dims.is_empty() || matches!(self.dims.as_slice(), [(_, 1)]) {
             let start = self.first as usize * self.width;
             return Some(self.data.slice(start..start + count as usize * self.width));
         }
-        if count > COPIED && count as usize > self.data.len() / self.width {
+        if count > most && count as usize > self.data.len() / self.width {
             return None;
         }
         let mut out = vec![0; count as usize * self.width];
