@@ -260,11 +260,11 @@ impl<'m> Faults<'m> {
             let more = node.inputs.len() > function.inputs.len() || node.outputs.len() > function.outputs.len();
             return more.then(|| "it has more operands or results than its function".to_owned());
         }
+        let twice = || is_padded_twice(node).then(|| "it has pads and finds padding by itself".to_owned());
         if node.domain.is_empty() {
-            let twice = || is_padded_twice(node).then(|| "it has pads and finds padding by itself".to_owned());
             return schema::fault(node, opset).or_else(twice);
         }
-        if let Some(why) = schema::own_fault(node, opset) {
+        if let Some(why) = schema::own_fault(node, opset).or_else(twice) {
             return Some(why);
         }
         let known = match node.domain.as_str() {

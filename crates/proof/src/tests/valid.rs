@@ -43,6 +43,7 @@ fn nodes_that_the_standard_has_are_taken_wherever_they_stand() {
             &["d"],
             &[("pads", Attr::Ints(vec![0; 4])), ("auto_pad", Attr::Text(b"NOTSET".to_vec()))],
         ),
+        fused(b"NOTSET"),
         declared(1, &[2, 6, 4, 5]),
     ];
     for mut b in right {
@@ -50,6 +51,16 @@ fn nodes_that_the_standard_has_are_taken_wherever_they_stand() {
         Rc::make_mut(&mut b.graph).initializers.push(("c".to_owned(), Tensor { dims: vec![], dtype: 1, data }));
         assert_eq!(verdict(&plain(), &b, &Proof::default()).to_string(), "PROVED: 0 links");
     }
+}
+
+/// A convolution of the runtime's own that nothing reads.
+fn fused(how: &[u8]) -> Model {
+    let attrs = [("auto_pad", Attr::Text(how.to_vec())), ("pads", Attr::Ints(vec![0; 4]))];
+    let mut made = dead("FusedConv", &["x", "x"], &["d"], &attrs);
+    for node in Rc::make_mut(&mut made.graph).nodes.iter_mut().filter(|node| node.op == "FusedConv") {
+        node.domain = "com.microsoft".to_owned();
+    }
+    made
 }
 
 #[test]
@@ -78,6 +89,7 @@ fn what_the_standard_does_not_have_is_refused_unless_the_model_has_it() {
             let attrs = [("auto_pad", Attr::Text(b"VALID".to_vec())), ("pads", Attr::Ints(vec![0; 4]))];
             dead("Conv", &["x", "x"], &["d"], &attrs)
         }),
+        ("padding of a runtime's convolution that is told twice", fused(b"VALID")),
         ("two nodes of one name", with(|graph| graph.nodes.iter_mut().for_each(|node| node.name = "n".to_owned()))),
         ("a domain without an import", {
             with(|graph| graph.nodes.push(Node { domain: "mine".to_owned(), ..node("Neg", &["x"], &["d"]) }))
