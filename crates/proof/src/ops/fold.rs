@@ -76,10 +76,10 @@ fn computed(call: &mut Call<'_>) -> Option<Result<Vec<Value>, String>> {
 }
 
 fn numbers(value: &Value) -> Option<Numbers> {
-    numbers_of(value, value.elements()?)
+    numbers_of(value, &value.elements()?)
 }
 
-fn numbers_of(value: &Value, bytes: Bytes) -> Option<Numbers> {
+fn numbers_of(value: &Value, bytes: &[u8]) -> Option<Numbers> {
     let f = |n: usize, read: fn(&[u8]) -> f64| Numbers::Floats(bytes.chunks_exact(n).map(read).collect());
     Some(match value.dtype {
         1 => f(4, |b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))),
@@ -135,7 +135,7 @@ fn binary(call: &Call<'_>) -> Computed {
         _ => 0,
     };
     let most = call.inputs.iter().flatten().map(held).fold(COPIED, i64::max);
-    let all = |value: &Value| numbers_of(value, value.all()?.dense_within(most)?);
+    let all = |value: &Value| numbers_of(value, &value.all()?.dense_within(most)?);
     let compares = matches!(call.op, "Equal" | "Less" | "Greater" | "LessOrEqual" | "GreaterOrEqual");
     let result = match (all(a)?, all(b)?) {
         (Numbers::Ints(a), Numbers::Ints(b)) => {

@@ -24,12 +24,12 @@ pub(super) fn of(terms: &mut Terms, op: &Op<'_>, x: &Value, axes: &[usize]) -> O
     match made.name() {
         Name::Model(name) if op.name == Name::Model(name) && AGAIN.contains(&name) && made.attrs == op.attrs => {
             let (inner, all) = before(terms, x, &made, 0, axes)?;
-            cut(together(terms, op, &[&inner], &all, true).ok()?, x.rank())
+            Some(cut(together(terms, op, &[&inner], &all, true).ok()?, x.rank()))
         }
         Name::Own(Own::Contract) if sums => {
             let [(a, all), (b, _)] = [before(terms, x, &made, 0, axes)?, before(terms, x, &made, 1, axes)?];
             let shape = widest(&a, &b);
-            cut(contract(terms, &shape, (&a, a.view.clone()), (&b, b.view.clone()), &all).ok()?, x.rank())
+            Some(cut(contract(terms, &shape, (&a, a.view.clone()), (&b, b.view.clone()), &all).ok()?, x.rank()))
         }
         Name::Model("Mul") if sums && made.args.len() == 2 => {
             let [a, b] = [through(terms, x, &made, 0)?, through(terms, x, &made, 1)?];
@@ -59,7 +59,7 @@ fn widest(a: &Value, b: &Value) -> Vec<i64> {
 }
 
 /// The value without the axes behind its own.
-fn cut(mut y: Value, rank: usize) -> Option<Value> {
+fn cut(mut y: Value, rank: usize) -> Value {
     y.view.truncate(rank);
-    Some(y)
+    y
 }

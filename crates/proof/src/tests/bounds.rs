@@ -99,19 +99,19 @@ fn comparisons_with_bounds_are_comparisons_of_what_is_bounded() {
 /// Lists by name, as operands.
 type Lists = &'static [(&'static str, &'static [i64])];
 
-fn with(lines: Lines, lists: Lists) -> Model {
+fn with(lines: &[Line<'_>], lists: Lists) -> Model {
     let all: Vec<(&str, Vec<i64>, &[i64])> =
         lists.iter().map(|(name, list)| (*name, vec![list.len() as i64], *list)).collect();
     let told: Vec<(&str, &[i64], &[i64])> =
         all.iter().map(|(name, dims, list)| (*name, dims.as_slice(), *list)).collect();
-    ints(over(&lines), &told)
+    ints(over(lines), &told)
 }
 
 #[test]
 fn slices_of_a_pad_are_slices_of_what_is_in_it() {
     let pad: Line<'_> = op("u", "Pad", &["x", "pads", "h"]);
-    let cut = |lists: Lists| with(vec![pad.clone(), op("y", "Slice", &["u", "from", "to", "axes"])], lists);
-    let part = |lists: Lists| with(vec![op("y", "Slice", &["x", "from", "to", "axes"])], lists);
+    let cut = |lists: Lists| with(&[pad.clone(), op("y", "Slice", &["u", "from", "to", "axes"])], lists);
+    let part = |lists: Lists| with(&[op("y", "Slice", &["x", "from", "to", "axes"])], lists);
     let pads: (&str, &[i64]) = ("pads", &[0, 0, 2, 1, 0, 0, 1, 0]);
     let given = model(&[op("y", "Identity", &["x"])], &[]);
     assert!(holds(&cut(leak(vec![pads, ("from", &[2, 1]), ("to", &[-1, 9]), ("axes", &[2, 3])])), &given));
@@ -127,9 +127,9 @@ fn leak(lists: Vec<(&'static str, &'static [i64])>) -> Lists {
 
 #[test]
 fn less_than_no_padding_takes_places_away() {
-    let less = |pads: &'static [i64]| with(vec![op("y", "Pad", &["x", "pads", "h"])], leak(vec![("pads", pads)]));
+    let less = |pads: &'static [i64]| with(&[op("y", "Pad", &["x", "pads", "h"])], leak(vec![("pads", pads)]));
     let cut = with(
-        vec![op("u", "Pad", &["x", "pads", "h"]), op("y", "Slice", &["u", "from", "to", "axes"])],
+        &[op("u", "Pad", &["x", "pads", "h"]), op("y", "Slice", &["u", "from", "to", "axes"])],
         &[("pads", &[0, 0, 1, 0, 0, 0, 0, 2]), ("from", &[0, 1]), ("to", &[-1, 9]), ("axes", &[2, 3])],
     );
     assert!(holds(&cut, &less(&[0, 0, 1, -1, 0, 0, -1, 2])));
@@ -167,20 +167,19 @@ fn slices_next_to_each_other_are_one_and_those_of_two_axes_have_no_order() {
             ("end", &second[1..]),
             ("axes", &[1][..]),
         ];
-        with(lines, leak(named.to_vec()))
+        with(&lines, leak(named.to_vec()))
     };
-    let part =
-        with(vec![op("y", "Slice", &["x", "from", "to", "axes"])], &[("from", &[1]), ("to", &[5]), ("axes", &[1])]);
+    let part = with(&[op("y", "Slice", &["x", "from", "to", "axes"])], &[("from", &[1]), ("to", &[5]), ("axes", &[1])]);
     assert!(holds(&lists(&[1, 3], &[3, 5]), &part));
     assert!(!holds(&lists(&[1, 3], &[2, 4]), &part));
     assert!(!holds(&lists(&[3, 5], &[1, 3]), &part));
     let two = |axes: &'static [i64], steps: &'static [i64]| {
         let named: [(&str, &[i64]); 4] = [("from", &[-1, 0]), ("to", &[-9, 3]), ("axes", axes), ("steps", steps)];
-        with(vec![op("y", "Slice", &["x", "from", "to", "axes", "steps"])], leak(named.to_vec()))
+        with(&[op("y", "Slice", &["x", "from", "to", "axes", "steps"])], leak(named.to_vec()))
     };
     let turned = |axes: &'static [i64]| {
         let named: [(&str, &[i64]); 4] = [("from", &[0, -1]), ("to", &[3, -9]), ("axes", axes), ("steps", &[1, -1])];
-        with(vec![op("y", "Slice", &["x", "from", "to", "axes", "steps"])], leak(named.to_vec()))
+        with(&[op("y", "Slice", &["x", "from", "to", "axes", "steps"])], leak(named.to_vec()))
     };
     assert!(holds(&two(&[3, 1], &[-1, 1]), &turned(&[1, 3])));
     assert!(!holds(&two(&[3, 1], &[-1, 1]), &turned(&[3, 1])));
@@ -205,25 +204,25 @@ fn sums_of_sums_and_of_products_are_one_sum() {
         (y, "ReduceSum", of, vec![("keepdims", Attr::Int(keeps))])
     };
     let lists: Lists = &[("a", &[1]), ("both", &[1, 2]), ("other", &[1, 3])];
-    let twice = with(vec![sum("u", &["x", "a"], 0), sum("y", &["u", "a"], 0)], lists);
-    let once = |of| with(vec![sum("y", of, 0)], lists);
+    let twice = with(&[sum("u", &["x", "a"], 0), sum("y", &["u", "a"], 0)], lists);
+    let once = |of| with(&[sum("y", of, 0)], lists);
     assert!(holds(&once(&["x", "both"]), &twice));
     assert!(!holds(&once(&["x", "other"]), &twice));
-    let most = |of| with(vec![("u", "ReduceMax", &["x"][..], vec![("axes", Attr::Ints(vec![1]))]), of], lists);
+    let most = |of| with(&[("u", "ReduceMax", &["x"][..], vec![("axes", Attr::Ints(vec![1]))]), of], lists);
     let line = |name, axes: &[i64]| -> Line<'static> { ("y", name, &["u"], vec![("axes", Attr::Ints(axes.to_vec()))]) };
-    let all = with(vec![("y", "ReduceMax", &["x"][..], vec![("axes", Attr::Ints(vec![1, 2]))])], lists);
+    let all = with(&[("y", "ReduceMax", &["x"][..], vec![("axes", Attr::Ints(vec![1, 2]))])], lists);
     assert!(holds(&most(line("ReduceMax", &[2])), &all));
     assert!(!holds(&most(line("ReduceMin", &[2])), &all));
     let einsum = |equation: &str| -> Line<'static> {
         ("y", "Einsum", &["x", "n"], vec![("equation", Attr::Text(equation.as_bytes().to_vec()))])
     };
-    let product = |line| with(vec![op("n", "Neg", &["x"]), line], lists);
-    let written = |of| with(vec![op("n", "Neg", &["x"]), op("u", "Mul", &["x", "n"]), sum("y", of, 0)], lists);
+    let product = |line| with(&[op("n", "Neg", &["x"]), line], lists);
+    let written = |of| with(&[op("n", "Neg", &["x"]), op("u", "Mul", &["x", "n"]), sum("y", of, 0)], lists);
     assert!(holds(&product(einsum("abcd,abcd->ad")), &written(&["u", "both"])));
     assert!(!holds(&product(einsum("abcd,abcd->ac")), &written(&["u", "both"])));
     assert!(holds(
         &product(einsum("abcd,abcd->abcd")),
-        &with(vec![op("n", "Neg", &["x"]), op("y", "Mul", &["x", "n"])], lists)
+        &with(&[op("n", "Neg", &["x"]), op("y", "Mul", &["x", "n"])], lists)
     ));
 }
 
