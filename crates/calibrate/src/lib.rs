@@ -139,7 +139,7 @@ pub struct CalibrateOptions {
     pub date: String,
     /// Copies of a node in a model, at most: fewer measure worse.
     copies: u64,
-    /// Whether large grids have every second point of each axis also on the first number of threads.
+    /// Whether grids have every second point of each axis.
     thinned: bool,
 }
 
@@ -257,7 +257,7 @@ pub fn calibrate(
     Ok(calibration)
 }
 
-/// The points of a grid's axes; thinned, every second one of large grids, the last among them.
+/// The points of a grid's axes; thinned, every second one, the last among them.
 fn axes(spec: &Spec, thinned: bool) -> Vec<Vec<u64>> {
     let kept = |points: &Vec<u64>| {
         let last = points.len().saturating_sub(1);

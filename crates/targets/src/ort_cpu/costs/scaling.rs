@@ -118,7 +118,7 @@ fn part(measured: &[(u64, f64)], threads: u64) -> f64 {
             exp2(log2(below) + (log2(above) - log2(below)) * (x - low) / (high - low))
         }
         // Nothing but one thread was measured.
-        [Some((low, _)), None] if low == 0.0 => 1.0,
+        [Some((0.0, _)), None] => 1.0,
         [Some((low, below)), None] => {
             let most = exp2(low);
             // below = alone + (1 - alone) / most

@@ -1,6 +1,7 @@
 //! The table: reading it, writing it, and asking it about any case.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -220,14 +221,15 @@ impl MeasuredCosts {
             file::list(threads),
             file::list(node_ns),
         );
+        // Writing to a string can't fail.
         if !held_out_percent.is_empty() {
-            out.push_str(&format!("held_out_percent = {}\n", file::list(held_out_percent)));
+            let _ = writeln!(out, "held_out_percent = {}", file::list(held_out_percent));
         }
         out.push_str(&file::grids_text("grid", measured));
         for (threads, shares) in threads.iter().skip(1).zip(shares) {
-            out.push_str(&format!("\n[threads.{threads}]\n"));
+            let _ = writeln!(out, "\n[threads.{threads}]");
             for (name, share) in shares {
-                out.push_str(&format!("{name} = {}\n", file::list(&[share.overhead_ns, share.permille])));
+                let _ = writeln!(out, "{name} = {}", file::list(&[share.overhead_ns, share.permille]));
             }
         }
         out
