@@ -261,7 +261,7 @@ fn older_releases_get_no_activation_that_they_lack() {
                 let made =
                     optimized_by(&target, &net.bytes(), &BTreeMap::new()).unwrap_or_else(|e| panic!("{version}: {e}"));
                 assert_eq!(activations(&made).0, Vec::from_iter(taken), "{version}");
-                let needs = made.metadata_props.iter().find(|p| p.key() == "relayout.needs").map(|p| p.value());
+                let needs = made.metadata_props.iter().find_map(|p| (p.key() == "relayout.needs").then(|| p.value()));
                 assert_eq!(needs, taken.map(|_| "ONNX Runtime 1.30"), "{version}");
                 // All of it stays in blocks.
                 assert_eq!([count(&made, "ReorderInput"), count(&made, "ReorderOutput")], [1, 1], "{version}");

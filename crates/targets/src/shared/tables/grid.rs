@@ -126,8 +126,8 @@ mod tests {
         let grid = Grid::new(&[vec![1, 7], vec![10, 100, 1000]], &[1.0, 2.0, 4.0, 16.0, 32.0, 64.0]);
         let changed = grid.each(|at, rate| rate * (at[0] * 1000 + at[1]) as f64);
         for (at, rate) in [([1, 10], 1.0), ([1, 1000], 4.0), ([7, 100], 32.0)] {
-            let found = changed.rate(&at.map(|x| x as f64));
-            assert!((found / (rate * (at[0] * 1000 + at[1]) as f64) - 1.0).abs() < 1e-9, "{at:?}");
+            let found = changed.rate(&at.map(f64::from));
+            assert!((found / (rate * f64::from(at[0] * 1000 + at[1])) - 1.0).abs() < 1e-9, "{at:?}");
         }
     }
 
