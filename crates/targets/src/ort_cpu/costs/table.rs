@@ -27,7 +27,7 @@ pub struct BuiltinTable {
 }
 
 /// The tables that come with the target `ort-cpu`: of each block those of fewer threads first. Those of blocks of 16 were measured on two
-/// machines, so their times do not say what threads share; [`BLOCKS_OF_8`] does.
+/// machines, so their times do not say what threads share; the one for blocks of 8 does.
 pub const ORT_CPU: [BuiltinTable; 3] = [
     builtin(16, 1, "blocks-of-16.1-thread.toml", include_str!("blocks-of-16.1-thread.toml")),
     builtin(16, 2, "blocks-of-16.2-threads.toml", include_str!("blocks-of-16.2-threads.toml")),
