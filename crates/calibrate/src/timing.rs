@@ -30,8 +30,6 @@ pub(super) const COPIES: u64 = 128;
 const ALONE_NS: f64 = 5e6;
 /// For how long a model is run in a pass: once more only if it took less so far.
 const PASS_NS: f64 = 6e6;
-/// The same on several threads, where the clock counts what other programs take.
-const PASS_OF_THREADS_NS: f64 = 3.0 * PASS_NS;
 /// A call that took longer than this is not made once before it is timed.
 const WARM_NS: f64 = 2e6;
 /// What calls take of which two passes are enough, and three.
@@ -153,10 +151,9 @@ impl<'a> Bench<'a> {
         let mut call = f64::INFINITY;
         let total = passes * chains.len();
         for pass in 0..passes {
-            // What took long in the passes before is known well enough, if other programs did not take part of it.
-            let long = if self.threads == 1 { &LONG_NS[..] } else { &[] };
+            // What took long in the passes before is known well enough.
             let enough =
-                |time: f64| pass > 1 && long.iter().take(pass - 1).any(|&long| time.is_finite() && time > long);
+                |time: f64| pass > 1 && LONG_NS.iter().take(pass - 1).any(|&long| time.is_finite() && time > long);
             let open: Vec<usize> =
                 (0..chains.len()).filter(|&at| !times.get(at).copied().is_some_and(enough)).collect();
             for (i, group) in open.chunks(TOGETHER).enumerate() {
@@ -213,8 +210,7 @@ impl<'a> Bench<'a> {
         let mut samples: Vec<Vec<f64>> = vec![Vec::new(); models.len()];
         for _ in 0..rounds {
             for (timed, samples) in models.iter_mut().zip(samples.iter_mut()) {
-                let most = if timed.threads == 1 { PASS_NS } else { PASS_OF_THREADS_NS };
-                if samples.iter().sum::<f64>() > most {
+                if samples.iter().sum::<f64>() > PASS_NS {
                     continue;
                 }
                 // Once to have code and operands near again after the other models.
