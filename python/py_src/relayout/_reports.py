@@ -221,6 +221,8 @@ class Fitting:
     """Threads that costs are those of, for ``ort-cpu``."""
     provider: str | None = None
     """The execution provider, for ``ort-nhwc``."""
+    runtime: str | None = None
+    """The version of ONNX Runtime that files are for, for ``ort-cpu``."""
 
 
 @dataclass(frozen=True)
