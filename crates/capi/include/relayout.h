@@ -176,12 +176,14 @@ int relayout_targets(char **json,
  *   `for_this_machine` of the report says what was chosen and why. What the library can't see say with `runtime`, the version of your
  *   ONNX Runtime, without which it chooses `"onnx"`, and `session_providers`, the providers of your sessions:
  *   `["CUDAExecutionProvider"]`
+ * - `runtime`, for target `ort-cpu`: the version of the ONNX Runtime that will run the model, such as `"1.28"`; without one it may have
+ *   what only newer releases run, and `relayout.needs` in the metadata then says which
  * - `block`, for target `ort-cpu`: channels of a block, 16 for hosts with AVX-512 and 8 for others; by default that of this machine
  * - `guard`, for target `ort-cpu`: false leaves out the guard that makes a model fail on hosts of another block, where it computes
  *   wrong numbers
  * - `costs`, for targets `ort-cpu` and `cuda-tensorcore`: a file with a table of costs that `relayout calibrate` wrote
- * - `threads`, for target `ort-cpu`: threads that the model will run on, 1 by default, 0 for as many as the machine has cores; of the
- *   built-in tables of costs the one with the most threads that are not more decides
+ * - `threads`, for target `ort-cpu`: threads that the model will run on, 1 by default, 0 for as many as the machine has cores; costs on
+ *   numbers of threads that were not measured follow from those that were
  * - `dims`: sizes of dims that the inputs leave open, by symbol or as `INPUT.AXIS`: `{"N": 4, "H": "32..512", "x.2": 224}`
  * - `fix_sizes`: true writes the sizes of `dims` into the file, for runtimes that need numbers; the report says where
  * - `numerics`: `"exact"` leaves arithmetic alone, `"reassociate"`, the default, folds scales and shifts into weights
