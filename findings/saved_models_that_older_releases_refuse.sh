@@ -12,10 +12,10 @@ set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-for release in 1.29.0 1.30.0 1.31.1; do
-    python3 -m venv "venv-$release"
-    "venv-$release/bin/pip" install -q "onnxruntime==$release" onnx==1.23.2 numpy==2.4.6
-done
+for release in 1.29.0 1.30.0 1.31.1; do python3 -m venv "$work/venv-$release"; done
+"$work/venv-1.29.0/bin/pip" install -q onnxruntime==1.29.0 onnx==1.23.2 numpy==2.4.6
+"$work/venv-1.30.0/bin/pip" install -q onnxruntime==1.30.0 onnx==1.23.2 numpy==2.4.6
+"$work/venv-1.31.1/bin/pip" install -q onnxruntime==1.31.1 onnx==1.23.2 numpy==2.4.6
 
 cat >save.py <<'PYTHON'
 import numpy as np, onnx, onnxruntime as ort
@@ -57,6 +57,6 @@ for name, wanted in expected.items():
         sys.exit(f"  {name} should be {wanted}")
 PYTHON
 
-venv-1.31.1/bin/python save.py
-venv-1.29.0/bin/python load.py Relu=loads HardSwish=loads Relu.saved=loads HardSwish.saved=refused
-venv-1.30.0/bin/python load.py Relu=loads HardSwish=loads Relu.saved=loads HardSwish.saved=loads
+"$work/venv-1.31.1/bin/python" save.py
+"$work/venv-1.29.0/bin/python" load.py Relu=loads HardSwish=loads Relu.saved=loads HardSwish.saved=refused
+"$work/venv-1.30.0/bin/python" load.py Relu=loads HardSwish=loads Relu.saved=loads HardSwish.saved=loads

@@ -15,7 +15,6 @@ status 1 if there is one.
 """
 import argparse
 import json
-import math
 import os
 import sys
 import tempfile
@@ -29,6 +28,7 @@ import onnx  # noqa: E402
 import released  # noqa: E402
 import runs  # noqa: E402
 import timing  # noqa: E402
+from layouts import mean  # noqa: E402
 
 # Seconds that a turn takes at least, by calls that are repeated: in less an interrupt counts.
 TURN = 0.01
@@ -73,10 +73,6 @@ def compared(path, ours, feeds, threads, rounds):
 
     taken = timing.beside({name: lambda made=made: turn(made) for name, made in sessions.items()}, rounds)
     return taken.over("model", "ours"), taken.control()
-
-
-def mean(ratios):
-    return math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios))
 
 
 def main():

@@ -175,9 +175,10 @@ def decided(binary, source, path, patience, cut=False):
     said = (done.stdout + done.stderr).strip()
     if said.startswith("PROVED"):
         return (LEMMAS if "LEMMAS" in said else PROVED), ""
+    differs = said.startswith(DIFFERENT)
     if cut:
         said = f"{sizes(pieces)}; {said}"
-    if DIFFERENT in said[:80]:
+    if differs:
         return DIFFERENT, said[:2000]
     fault = invalid(path)
     if fault and not invalid(source):

@@ -171,7 +171,7 @@ impl CalibrateOptions {
 pub struct Calibration {
     machine: Machine,
     measured: Vec<Measurement>,
-    shares: Vec<BTreeMap<String, Share>>,
+    shares: BTreeMap<u64, Share>,
 }
 
 impl Calibration {
@@ -186,13 +186,15 @@ impl Calibration {
         table.map_err(|why| CalibrateError::Table { why })
     }
 
-    /// How good times on more threads than the first number are that follow from shares, for people; nothing if one number was measured.
-    pub fn held_out(&self) -> Vec<String> {
-        let Machine { threads, held_out_percent, .. } = &self.machine;
+    /// How far off the table is on more threads than the first number, for people; nothing if one number was measured.
+    pub fn off(&self) -> Vec<String> {
+        let Machine { threads, off_percent, .. } = &self.machine;
         let line = |(threads, percent): (&u64, &u64)| {
-            format!("on {threads} threads: half of the ops that were measured and not fitted are within {percent} %")
+            format!(
+                "on {threads} threads: half of the ops that were measured are within {percent} % of what the table says"
+            )
         };
-        threads.iter().skip(1).zip(held_out_percent).map(line).collect()
+        threads.iter().skip(1).zip(off_percent).map(line).collect()
     }
 }
 
@@ -223,20 +225,17 @@ pub fn calibrate(
         threads: options.threads.iter().map(|&threads| threads as u64).collect(),
         block,
         node_ns: Vec::new(),
-        held_out_percent: Vec::new(),
+        off_percent: Vec::new(),
     };
-    let (mut before, mut measured, mut shares) = (0, Vec::new(), Vec::new());
+    let (mut before, mut measured, mut shares) = (0, Vec::new(), BTreeMap::new());
     for (turn, &threads) in options.threads.iter().enumerate() {
         let bench = Bench::new(runtime, options, block).on_threads(threads);
         machine.node_ns.push(bench.node_ns()?);
-        let picked = |(points, few): (&Vec<Vec<u64>>, &Vec<usize>)| -> Vec<Vec<u64>> {
-            if turn == 0 { points.clone() } else { few.iter().filter_map(|&at| points.get(at).cloned()).collect() }
+        let of = |((spec, points), few): ((&Spec, &Vec<Vec<u64>>), &Vec<usize>)| -> Vec<Chain> {
+            let places = points.iter().enumerate().filter(|(at, _)| turn == 0 || few.contains(at));
+            places.map(|(_, point)| vec![spec.case(point, block)]).collect()
         };
-        let points: Vec<Vec<Vec<u64>>> = all.iter().zip(&few).map(picked).collect();
-        let of = |(spec, points): (&Spec, &Vec<Vec<u64>>)| -> Vec<Chain> {
-            points.iter().map(|point| vec![spec.case(point, block)]).collect()
-        };
-        let chains: Vec<Chain> = specs.iter().zip(&points).flat_map(of).collect();
+        let chains: Vec<Chain> = specs.iter().zip(&all).zip(&few).flat_map(of).collect();
         let times = bench.times(&chains, &mut |done, _| {
             // The start of one is the end of the one before it.
             if done + before == 0 || done > 0 {
@@ -247,9 +246,9 @@ pub fn calibrate(
         if turn == 0 {
             measured = grids(&specs, options.thinned, times);
         } else {
-            let (found, percent) = fitted(&machine, &specs, (&measured, &few), times);
-            shares.push(found);
-            machine.held_out_percent.push(percent);
+            let (share, off) = compared(&machine, (&measured, &few), times);
+            shares.insert(threads as u64, share);
+            machine.off_percent.push(off);
         }
     }
     let calibration = Calibration { machine, measured, shares };
@@ -278,49 +277,26 @@ fn few_of(count: usize) -> Vec<usize> {
         .collect()
 }
 
-/// The shares of the grids, by what was measured last at a few points of each, and how far they are off, in percent: in the middle of the
-/// points, each by the fit of the others of its grid.
-fn fitted(
-    machine: &Machine,
-    specs: &[Spec],
-    (measured, few): (&[Measurement], &[Vec<usize>]),
-    times: Vec<f64>,
-) -> (BTreeMap<String, Share>, u64) {
+/// What the last number of threads leaves of times on the first, by a few points of each grid, and how far half of these are off by it, in
+/// percent.
+fn compared(machine: &Machine, (measured, few): (&[Measurement], &[Vec<usize>]), times: Vec<f64>) -> (Share, u64) {
     let mut times = times.into_iter();
     let [one, more] = [machine.node_ns.first(), machine.node_ns.last()].map(|ns| ns.copied().unwrap_or(1) as f64);
     let own = |ns: f64, node: f64| (ns - node).max(ns / 10.0);
-    let (mut shares, mut off) = (BTreeMap::new(), Vec::new());
-    for ((spec, grid), few) in specs.iter().zip(measured).zip(few) {
-        let at = |place: &usize| grid.ns.get(*place).copied().unwrap_or(1) as f64;
-        let points: Vec<(f64, f64)> =
-            few.iter().zip(times.by_ref()).map(|(place, ns)| (own(at(place), one), own(ns, more))).collect();
-        shares.insert(spec.name.clone(), Share::fitted(&points));
-        for (left_out, &(alone, found)) in
-            points.iter().enumerate().skip(1).step_by(2).take(points.len().saturating_sub(2))
-        {
-            let others: Vec<(f64, f64)> =
-                points.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, point)| *point).collect();
-            let guess = more + Share::fitted(&others).of(alone);
-            off.push((guess / (more + found) - 1.0).abs());
-        }
-    }
+    let of = |(grid, few): (&Measurement, &Vec<usize>)| -> Vec<(f64, f64)> {
+        let alone = few.iter().map(|&place| grid.ns.get(place).copied().unwrap_or(1) as f64);
+        alone.zip(times.by_ref()).map(|(alone, ns)| (own(alone, one), own(ns, more))).collect()
+    };
+    let points: Vec<Vec<(f64, f64)>> = measured.iter().zip(few).map(of).collect();
+    let share = Share::of(measured.iter().zip(&points).map(|(grid, points)| (grid.name.as_str(), points.clone())));
+    let off = |(grid, points): (&Measurement, &Vec<(f64, f64)>)| -> Vec<f64> {
+        let part = share.part(&grid.name);
+        points.iter().map(|(alone, ns)| ((more + alone * part) / (more + ns) - 1.0).abs()).collect()
+    };
+    let mut off: Vec<f64> = measured.iter().zip(&points).flat_map(off).collect();
     off.sort_by(f64::total_cmp);
     let middle = off.get(off.len() / 2).copied().unwrap_or_default();
-    (pooled(&shares), (100.0 * middle).round() as u64)
-}
-
-/// Thousandths from which on an op takes as long on several threads as on one.
-const SERIAL: u64 = 900;
-
-/// One share of all grids whose ops the runtime shares among threads, that in the middle, and all of the time for those that it does not. Shares
-/// of each grid are not sure enough to decide between kernels that are nearly as fast as each other: `docs/costs.md` has what they lose.
-fn pooled(shares: &BTreeMap<String, Share>) -> BTreeMap<String, Share> {
-    let is_shared = |share: &&Share| share.permille < SERIAL;
-    let mut parts: Vec<u64> = shares.values().filter(is_shared).map(|share| share.permille).collect();
-    parts.sort_unstable();
-    let middle = parts.get(parts.len() / 2).copied().unwrap_or(1000);
-    let of = |share: &Share| Share { overhead_ns: 0, permille: if is_shared(&share) { middle } else { 1000 } };
-    shares.iter().map(|(name, share)| (name.clone(), of(share))).collect()
+    (share, (100.0 * middle).round() as u64)
 }
 
 /// Times as the grids that they are of.

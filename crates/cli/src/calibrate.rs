@@ -64,7 +64,7 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
     let calibration = measure(&runtime, &options, &mut progress).map_err(Failure::model)?;
     drop(bar);
     if !quiet() {
-        calibration.held_out().iter().for_each(|line| tell(&format!("{line}\n")));
+        calibration.off().iter().for_each(|line| tell(&format!("{line}\n")));
     }
     put(&a.out, &calibration.text())
 }

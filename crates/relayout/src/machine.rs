@@ -198,11 +198,15 @@ impl Fitting {
     /// The runtime of target `ort-cpu`, where its version tells a release.
     fn on_runtime(&mut self, on: &Equipment, asked: &Asked<'_>) {
         let version = asked.runtime.or(on.runtime.as_deref());
-        let Some((version, release)) = version.and_then(|v| Some((v, Release::parse(v).ok()?))) else { return };
-        self.runtime = Some(version.to_owned());
-        if OrtCpu::is_for_an_older_release(release) {
+        self.runtime = version.filter(|version| Release::parse(version).is_ok()).map(str::to_owned);
+        if let Some(release) = self.release().filter(|release| release.is_older()) {
             self.why.push(format!("runtime {release}: newer releases have kernels that it lacks"));
         }
+    }
+
+    /// The release that files are for.
+    fn release(&self) -> Option<Release> {
+        self.runtime.as_deref().and_then(|version| Release::parse(version).ok())
     }
 
     /// The target itself.
@@ -214,8 +218,7 @@ impl Fitting {
             (Some(provider), _) => Ok(Box::new(OrtNhwc::of(Provider::of(provider)?))),
             (None, Some(block)) => {
                 let target = OrtCpu::new(block)?.on_threads(self.threads.unwrap_or(1))?;
-                let release = self.runtime.as_deref().and_then(|version| Release::parse(version).ok());
-                Ok(Box::new(match release {
+                Ok(Box::new(match self.release() {
                     Some(release) => target.for_release(release),
                     None => target,
                 }))
@@ -236,8 +239,7 @@ impl Fitting {
         if let Some(threads) = self.threads.filter(|&threads| threads > 1) {
             option("--threads", threads.to_string());
         }
-        let release = self.runtime.as_deref().and_then(|version| Release::parse(version).ok());
-        if let Some(release) = release.filter(|&release| OrtCpu::is_for_an_older_release(release)) {
+        if let Some(release) = self.release().filter(|release| release.is_older()) {
             option("--runtime", release.to_string());
         }
         words

@@ -105,6 +105,12 @@ pub(crate) fn is_settled(
             return Err(other(said(here), said(there)));
         }
     }
+    if let Some(release) = model.needs().filter(|release| !target.runs_since(release)) {
+        return Err(other(
+            format!("`{made_for}` with {NEEDS_KEY}={release}"),
+            format!("`{made_for}` for an older release"),
+        ));
+    }
     for (end, wish) in wishes.named() {
         let refused = |why: &str| IoError::Refused { end, name: wish.name().to_owned(), why: why.to_owned() };
         if !met(records, end, wish)? && !wish.layout().is_row_major() {

@@ -274,6 +274,11 @@ pub trait Target: Sync {
         None
     }
 
+    /// Whether the runtime that files are made for runs what needs this release, as [`Since`] names it.
+    fn runs_since(&self, _release: &str) -> bool {
+        true
+    }
+
     /// Cost of the standard op in these layouts; `None` where there is no kernel.
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost>;
 

@@ -268,6 +268,16 @@ fn older_releases_get_no_activation_that_they_lack() {
                 assert_eq!(refusal_by(&target, &net.bytes()), None, "{version}");
             }
         }
+        // A file for the newest is none for an older one, and says why; the other way round it stays as it is.
+        let target = |version: &str| target(block).for_release(Release::parse(version).unwrap());
+        let asked = |version: &str, bytes: Vec<u8>| {
+            let model = relayout::Model::from_bytes(bytes.into(), None).unwrap();
+            relayout::optimize(&model, &target(version), &relayout::Options::default())
+        };
+        let made = |version: &str| asked(version, own(17).bytes()).unwrap().to_bytes().unwrap();
+        let refused = asked("1.28", made("1.32")).unwrap_err().to_string();
+        assert!(refused.contains("relayout.needs=ONNX Runtime 1.30"), "{refused}");
+        assert!(!asked("1.32", made("1.28")).unwrap().report().changed);
         // What all releases have needs none.
         let relu = gated(17, &[("Relu", &["c"], "y")]);
         let made = optimized(block, &relu.bytes(), &BTreeMap::new()).unwrap();

@@ -110,11 +110,6 @@ impl OrtCpu {
         self.with(|machine| Machine { release: Some(release), ..machine }, own_costs)
     }
 
-    /// Whether its files lack something that files for the newest release may have.
-    pub fn is_for_an_older_release(release: Release) -> bool {
-        taken_in::newest().is_some_and(|newest| release < newest)
-    }
-
     /// The same on another machine.
     fn with(&self, change: impl FnOnce(Machine) -> Machine, own_costs: bool) -> OrtCpu {
         let made = OrtCpu::on(change(self.machine.as_ref().clone()), own_costs);
@@ -253,10 +248,15 @@ impl Target for OrtCpu {
         let activation = text("activation").filter(|_| op.domain == NCHWC)?;
         let release = taken_in::Activation::named(&activation)?.since()?;
         Some(Since {
-            release: format!("ONNX Runtime {release}"),
+            release: release.named(),
             what: format!("whose convolutions take {activation} in"),
             before: release.before().to_string(),
         })
+    }
+
+    fn runs_since(&self, release: &str) -> bool {
+        let needed = Release::of_name(release);
+        self.machine.release.zip(needed).is_none_or(|(here, needed)| needed <= here)
     }
 
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// What names of releases begin with.
+const RUNTIME: &str = "ONNX Runtime";
+
 /// A release of ONNX Runtime, by its first two numbers: patches of a release bring no kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Release {
@@ -34,6 +37,21 @@ impl Release {
             return Err(format!("files are written for ONNX Runtime {} and newer, not for {release}", Release::OLDEST));
         }
         Ok(release)
+    }
+
+    /// Whether newer releases run something that this one does not.
+    pub fn is_older(self) -> bool {
+        super::taken_in::newest().is_some_and(|newest| self < newest)
+    }
+
+    /// Its name, as a file has it that needs it: `ONNX Runtime 1.30`.
+    pub(super) fn named(self) -> String {
+        format!("{RUNTIME} {self}")
+    }
+
+    /// The release of such a name.
+    pub(super) fn of_name(name: &str) -> Option<Release> {
+        Release::parse(name.strip_prefix(RUNTIME)?.trim_start()).ok()
     }
 
     /// The one before it.
@@ -73,5 +91,8 @@ mod tests {
             }
         }
         assert!(Release::new(1, 9) < Release::new(1, 10));
+        let release = Release::new(1, 30);
+        assert_eq!(Release::of_name(&release.named()), Some(release));
+        assert_eq!(Release::of_name("OpenVINO 2026.1"), None);
     }
 }

@@ -4,6 +4,7 @@ use relayout_target_api::Target;
 use relayout_targets::gpu::{self, GpuCosts, GpuMachine, Points};
 use relayout_targets::measured::{Machine, MeasuredCosts, Measurement, points_of, specs};
 use relayout_targets::{Block, FunctionTarget, OrtCpu};
+use std::collections::BTreeMap;
 
 /// What a node takes at least.
 const NODE_NS: u64 = 100;
@@ -22,12 +23,12 @@ fn cpu(block: Block) -> MeasuredCosts {
         threads: vec![1],
         block: block.channels(),
         node_ns: vec![NODE_NS],
-        held_out_percent: Vec::new(),
+        off_percent: Vec::new(),
     };
     let grids = specs().into_iter().map(|spec| {
         measurement(&spec.name, &spec.axes, |point| spec.case(point, block.channels()).work(block.channels()))
     });
-    MeasuredCosts::parse("made", &MeasuredCosts::text(&machine, &grids.collect::<Vec<_>>(), &[])).unwrap()
+    MeasuredCosts::parse("made", &MeasuredCosts::text(&machine, &grids.collect::<Vec<_>>(), &BTreeMap::new())).unwrap()
 }
 
 fn gpu() -> GpuCosts {

@@ -17,7 +17,7 @@ fn machine() -> Machine {
         threads: vec![1],
         block: BLOCK,
         node_ns: vec![100],
-        held_out_percent: Vec::new(),
+        off_percent: Vec::new(),
     }
 }
 
@@ -36,7 +36,7 @@ fn measured() -> Vec<Measurement> {
 }
 
 fn text() -> String {
-    MeasuredCosts::text(&machine(), &measured(), &[])
+    MeasuredCosts::text(&machine(), &measured(), &BTreeMap::new())
 }
 
 fn builtin() -> MeasuredCosts {
@@ -82,51 +82,56 @@ fn more_threads_make_large_convolutions_faster_and_serial_ops_not() {
     }
 }
 
-/// The same share of each grid.
-fn shares(overhead_ns: u64, permille: u64) -> BTreeMap<String, Share> {
-    specs().into_iter().map(|spec| (spec.name, Share { overhead_ns, permille })).collect()
+/// What a number of threads leaves, of all grids but one.
+fn share(threads: u64, permille: u64) -> BTreeMap<u64, Share> {
+    [(threads, Share { permille, serial: ["transpose-general".to_owned()].into() })].into()
 }
 
 #[test]
-fn times_on_more_threads_are_a_part_of_those_on_one_and_what_waiting_takes() {
-    let machine = Machine { threads: vec![1, 4], node_ns: vec![100, 200], held_out_percent: vec![3], ..machine() };
-    let text = MeasuredCosts::text(&machine, &measured(), &[shares(1000, 250)]);
+fn times_on_more_threads_are_a_part_of_those_on_one() {
+    let machine = Machine { threads: vec![1, 4], node_ns: vec![100, 200], off_percent: vec![3], ..machine() };
+    let text = MeasuredCosts::text(&machine, &measured(), &share(4, 250));
     let costs = MeasuredCosts::parse("made", &text).unwrap();
     assert_eq!(*costs.machine(), machine);
     let conv = Case::Conv(ConvShape::same(64, 64, [28, 28], 3, 1), ConvKernel::Plain);
-    let takes = |threads: u64| {
+    let serial = Case::Transpose(vec![60, 60, 60], vec![2, 1, 0], 4);
+    let own = |threads: u64| {
         let costs = costs.clone().on_threads(threads).unwrap();
         assert_eq!((costs.threads(), costs.is_derived()), (threads, ![1, 4].contains(&threads)));
-        (costs.node_ns(), (costs.ns(&conv).unwrap() - costs.node_ns()) as f64)
+        let own = [&conv, &serial].map(|case| (costs.ns(case).unwrap() - costs.node_ns()) as f64);
+        (costs.node_ns(), own)
     };
-    let (_, alone) = takes(1);
-    // All of it is shared, and waiting takes as long on more threads.
-    for (threads, node, wait) in [(1, 100, 0.0), (2, 141, 500.0), (4, 200, 1000.0), (16, 200, 1000.0)] {
-        let (node_ns, own) = takes(threads);
-        let expected = wait + alone / threads as f64;
-        assert!(
-            node_ns == node && (own / expected - 1.0).abs() < 0.01,
-            "{threads}: {node_ns} {own} instead of {expected}"
-        );
+    let (_, [conv_alone, serial_alone]) = own(1);
+    for (threads, node) in [(1, 100), (2, 141), (4, 200), (16, 200)] {
+        let (node_ns, [conv, serial]) = own(threads);
+        assert_eq!(node_ns, node, "{threads}");
+        // All of the convolution is shared.
+        for (found, expected) in [(conv, conv_alone / threads as f64), (serial, serial_alone)] {
+            assert!((found / expected - 1.0).abs() < 0.01, "{threads}: {found} instead of {expected}");
+        }
     }
 }
 
 #[test]
 fn a_table_of_several_threads_has_all_of_them() {
     let machine = Machine { threads: vec![1, 2], node_ns: vec![100, 100], ..machine() };
-    let text = MeasuredCosts::text(&machine, &measured(), &[shares(10, 500)]);
+    let text = MeasuredCosts::text(&machine, &measured(), &share(2, 500));
     assert!(MeasuredCosts::parse("made", &text).is_ok());
     for (from, to, says) in [
-        ("threads = [1, 2]", "threads = [1, 2, 4]", "there is no table `threads.4`"),
-        ("threads = [1, 2]", "threads = [1]", "`threads` of what was measured has no 2"),
+        ("threads = [1, 2]", "threads = [1, 4]", "there is no table `threads.4`"),
+        ("[threads.2]", "[threads.two]", "`threads.two` is not of a number of threads"),
+        (
+            "[threads.2]",
+            "[threads.3]\npermille = 1\nserial = []\n[threads.2]",
+            "`threads` of what was measured has no 3",
+        ),
         ("threads = [1, 2]", "threads = [2, 2]", "should be one number, or several that rise from 1"),
-        ("threads = [1, 2]", "threads = []", "`threads` of what was measured has no 2"),
+        ("threads = [1, 2]", "threads = []", "should be one number, or several that rise from 1"),
         ("threads = [1, 2]", "threads = [0, 2]", "`threads` is 0, and should be in 1..=65536"),
-        ("node_ns = [100, 100]", "node_ns = [100]", "`threads`, `node_ns` and tables of threads are 2, 1, 1"),
-        ("conv-volume = [10, 500]", "conv-volumes = [10, 500]", "table `threads.2` has no grid `conv-volume`"),
-        ("conv-volume = [10, 500]", "conv-volume = [10, 500]\nextra = [1, 1]", "no grid is called `extra`"),
-        ("conv-volume = [10, 500]", "conv-volume = [10, 0]", "table `threads.2`: `thousandths` is 0"),
-        ("conv-volume = [10, 500]", "conv-volume = [10]", "TOML parse error"),
+        ("node_ns = [100, 100]", "node_ns = [100]", "`threads` has 2 numbers, and `node_ns` has 1"),
+        ("permille = 500", "permille = 0", "`permille` is 0"),
+        ("permille = 500", "", "permille"),
+        ("\"transpose-general\"", "\"transposed\"", "no grid is called `transposed`"),
     ] {
         assert!(text.contains(from), "{from}");
         let error = MeasuredCosts::parse("made", &text.replacen(from, to, 1)).unwrap_err();
@@ -220,7 +225,7 @@ fn a_table_that_was_written_reads_as_it_was() {
     let costs = MeasuredCosts::parse("made", &text()).unwrap();
     assert_eq!(*costs.machine(), machine());
     assert_eq!(costs.node_ns(), 100);
-    assert_eq!(text(), MeasuredCosts::text(&machine(), &measured(), &[]));
+    assert_eq!(text(), MeasuredCosts::text(&machine(), &measured(), &BTreeMap::new()));
 }
 
 #[test]

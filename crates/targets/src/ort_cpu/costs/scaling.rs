@@ -1,143 +1,97 @@
-//! What an op takes on several threads, of what it takes on one.
+//! What ops take on several threads, of what they take on one.
 //!
-//! A table has times on one thread. For another number of threads it has two numbers for each grid, a [`Share`]: what it costs to give work to
-//! threads and to wait for them, and which part of the time on one thread is left; a short op runs on one thread. They are fitted from few measurements, so that times of
-//! ops on several threads differ from each other as those on one thread do, which are known better.
-//!
-//! Between numbers of threads that were measured shares are interpolated. Beyond the most, an op has a part that no thread shares and a part
-//! that all share (Amdahl's law).
+//! A table has times on one thread, and for some numbers of threads a [`Share`]. Between those numbers it is interpolated. Beyond the most,
+//! an op has a part that no thread shares and a part that all share (Amdahl's law).
 
 use crate::shared::tables::grid::{exp2, log2};
-use std::collections::BTreeMap;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// What ops of a grid take on a number of threads: `overhead_ns + permille / 1000` of what they take on one, or, where that is less, what they
-/// take on one: the runtime gives no threads to short ops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Thousandths of its time on one thread from which on an op counts as one that the runtime does not share.
+const SERIAL: u64 = 900;
+
+/// What a number of threads leaves of the time that ops take on one thread: the same of all ops that the runtime shares among threads, and all
+/// of it of the others.
+///
+/// A share for each kind of op was tried and decided worse: `docs/costs.md` has the figures.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Share {
-    /// Nanoseconds to give work to threads and to wait for them.
-    pub overhead_ns: u64,
-    /// Of a thousand nanoseconds on one thread, how many are left.
+    /// Thousandths that are left of the time of an op that is shared.
     pub permille: u64,
+    /// Grids of the ops that are not.
+    pub serial: BTreeSet<String>,
 }
 
 impl Share {
-    /// The share that fits measured points best, each what an op takes on one thread and on several, without what a node takes anyhow: the
-    /// one with the smallest sum of differences in logarithms, those of long ops weighing more: what threads share of
-    /// short ones is little, whatever their number. All of the time, where there is no point.
-    pub fn fitted(points: &[(f64, f64)]) -> Share {
-        let overheads =
-            std::iter::once(0).chain((0..).map(|step| (100.0 * exp2(f64::from(step) / 2.0)) as u64).take(17));
-        let parts = (0..70).map(|step| (20.0 * exp2(f64::from(step) / 11.0)) as u64);
-        let shares =
-            overheads.flat_map(|overhead_ns| parts.clone().map(move |permille| Share { overhead_ns, permille }));
-        let far = |share: &Share| -> f64 {
-            points
-                .iter()
-                .map(|&(one, more)| exp2(log2(one) / 4.0) * (log2(share.of(one)) - log2(more.max(1.0))).abs())
-                .sum()
-        };
-        let all = Share { overhead_ns: 0, permille: 1000 };
-        let nearer = |(best, least): (Share, f64), share: Share| {
-            let far = far(&share);
-            if far < least { (share, far) } else { (best, least) }
-        };
-        shares.fold((all, far(&all)), nearer).0
+    /// The share by measured points of each grid: what an op takes on one thread and on several, in nanoseconds without what a node takes
+    /// anyhow. Threads get long ops only, so of each grid the longest quarter of the points counts.
+    pub fn of<'g>(grids: impl IntoIterator<Item = (&'g str, Vec<(f64, f64)>)>) -> Share {
+        let (mut shared, mut serial) = (Vec::new(), BTreeSet::new());
+        for (name, mut points) in grids {
+            points.sort_by(|a, b| b.0.total_cmp(&a.0));
+            let longest = points.iter().take((points.len() / 4).max(1));
+            let left: Vec<u64> = longest.map(|(one, more)| (1000.0 * more / one).round() as u64).collect();
+            match middle(left) {
+                Some(permille) if permille < SERIAL => shared.push(permille.max(1)),
+                _ => drop(serial.insert(name.to_owned())),
+            }
+        }
+        Share { permille: middle(shared).unwrap_or(1000), serial }
     }
 
-    /// What is left of a time on one thread, both in nanoseconds.
-    pub fn of(self, ns: f64) -> f64 {
-        shared(ns, self.overhead_ns as f64, self.permille as f64 / 1000.0)
+    /// What is left of the time of the ops of a grid.
+    pub fn part(&self, grid: &str) -> f64 {
+        if self.serial.contains(grid) { 1.0 } else { self.permille as f64 / 1000.0 }
     }
 }
 
-/// What an op takes that takes so long on one thread.
-fn shared(ns: f64, overhead: f64, part: f64) -> f64 {
-    let on_threads = overhead + ns * part;
-    if part < 1.0 { on_threads.min(ns) } else { on_threads }
+/// The number in the middle.
+fn middle(mut numbers: Vec<u64>) -> Option<u64> {
+    numbers.sort_unstable();
+    numbers.get(numbers.len() / 2).copied()
 }
 
-/// How one number of threads compares with one thread.
-#[derive(Clone, Debug)]
-pub(super) struct OnThreads {
-    /// The threads.
-    pub(super) threads: u64,
-    /// What a node takes anyhow, over what it takes on one thread.
-    pub(super) node: f64,
-    /// By grid.
-    pub(super) shares: BTreeMap<String, Share>,
-}
-
-/// Numbers of threads that were measured, ascending, without one thread.
+/// How numbers of threads compare with one thread, by number.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scaling(pub(super) Vec<OnThreads>);
+pub(super) struct Scaling {
+    /// What a node takes anyhow, over what it takes on one thread.
+    pub(super) nodes: BTreeMap<u64, f64>,
+    /// What is left of the time of ops.
+    pub(super) shares: BTreeMap<u64, Share>,
+}
 
 impl Scaling {
     /// The time of a node that does nothing on this many threads over that on one.
     pub(super) fn node(&self, threads: u64) -> f64 {
-        let measured = self.0.iter().map(|on| (on.threads, on.node));
-        part(&std::iter::once((1, 1.0)).chain(measured).collect::<Vec<_>>(), threads)
+        at(self.nodes.iter().map(|(&threads, &part)| (threads, part)), threads)
     }
 
-    /// What ops of a grid take on this many threads that take so many nanoseconds on one.
-    pub(super) fn ns(&self, grid: &str, threads: u64, ns: f64) -> f64 {
-        let (wait, part) = self.share(grid, threads);
-        shared(ns, wait, part)
-    }
-
-    /// What ops of a grid take on one thread that take so many nanoseconds on this many.
-    pub(super) fn alone(&self, grid: &str, threads: u64, ns: f64) -> f64 {
-        let (wait, part) = self.share(grid, threads);
-        let shared = ((ns - wait) / part).max(ns / 10.0);
-        if part < 1.0 { shared.max(ns) } else { shared }
-    }
-
-    /// What waiting takes, and which part is left.
-    fn share(&self, grid: &str, threads: u64) -> (f64, f64) {
-        let shares = || self.0.iter().filter_map(|on| Some((on.threads, *on.shares.get(grid)?)));
-        let parts: Vec<(u64, f64)> =
-            std::iter::once((1, 1.0)).chain(shares().map(|(n, share)| (n, share.permille as f64 / 1000.0))).collect();
-        let waits: Vec<(u64, f64)> =
-            std::iter::once((1, 0.0)).chain(shares().map(|(n, share)| (n, share.overhead_ns as f64))).collect();
-        (wait(&waits, threads), part(&parts, threads))
+    /// The time of the ops of a grid on this many threads over that on one.
+    pub(super) fn part(&self, grid: &str, threads: u64) -> f64 {
+        at(self.shares.iter().map(|(&threads, share)| (threads, share.part(grid))), threads)
     }
 }
 
-/// The numbers of threads that were measured around this one, with what was measured: that and the ones below and above it.
-fn around(measured: &[(u64, f64)], threads: u64) -> [Option<(f64, f64)>; 2] {
-    let above = measured.partition_point(|(known, _)| *known <= threads);
-    let at =
-        |at: Option<usize>| at.and_then(|at| measured.get(at)).map(|&(threads, value)| (log2(threads as f64), value));
-    [at(above.checked_sub(1)), at(Some(above))]
-}
-
-/// What is left of a time, by what is left on the numbers of threads that were measured, ascending from one.
-fn part(measured: &[(u64, f64)], threads: u64) -> f64 {
-    let (threads, x) = (threads.max(1), log2(threads.max(1) as f64));
-    match around(measured, threads) {
-        [Some((low, below)), Some((high, above))] => {
-            exp2(log2(below) + (log2(above) - log2(below)) * (x - low) / (high - low))
+/// What is left of a time, by what more threads than one leave of it, in rising order of threads.
+fn at(measured: impl Iterator<Item = (u64, f64)>, threads: u64) -> f64 {
+    let (mut low, threads) = ((1, 1.0), threads.max(1));
+    for high in measured {
+        if high.0 > threads {
+            let [from, to, x] = [low.0, high.0, threads].map(|n| log2(n as f64));
+            let [below, above] = [low.1, high.1].map(log2);
+            return exp2(below + (above - below) * (x - from) / (to - from));
         }
-        // Nothing but one thread was measured.
-        [Some((0.0, _)), None] => 1.0,
-        [Some((low, below)), None] => {
-            let most = exp2(low);
-            // below = alone + (1 - alone) / most
-            let alone = ((below - 1.0 / most) / (1.0 - 1.0 / most)).clamp(0.0, 1.0);
-            let on = |threads: f64| alone + (1.0 - alone) / threads;
-            below * on(threads as f64) / on(most)
-        }
-        _ => 1.0,
+        low = high;
     }
-}
-
-/// What waiting for threads takes, in the same way.
-fn wait(measured: &[(u64, f64)], threads: u64) -> f64 {
-    let (threads, x) = (threads.max(1), log2(threads.max(1) as f64));
-    match around(measured, threads) {
-        [Some((low, below)), Some((high, above))] => below + (above - below) * (x - low) / (high - low),
-        [Some((_, below)), None] => below,
-        _ => 0.0,
+    let (most, part) = (low.0 as f64, low.1);
+    if low.0 == 1 {
+        return part;
     }
+    // part = alone + (1 - alone) / most
+    let alone = ((part - 1.0 / most) / (1.0 - 1.0 / most)).clamp(0.0, 1.0);
+    let on = |threads: f64| alone + (1.0 - alone) / threads;
+    part * on(threads as f64) / on(most)
 }
 
 #[cfg(test)]
@@ -146,15 +100,11 @@ mod tests {
 
     #[test]
     fn what_was_measured_is_as_measured_and_the_middle_lies_between() {
-        let measured = [(1, 1.0), (2, 0.6), (8, 0.3)];
-        for (threads, ratio) in [(0, 1.0), (1, 1.0), (2, 0.6), (8, 0.3)] {
-            assert!((part(&measured, threads) - ratio).abs() < 1e-12, "{threads}");
-        }
-        // Half of the way from 2 to 8, in factors, and for what is waited in numbers.
-        assert!((part(&measured, 4) - (0.6_f64 * 0.3).sqrt()).abs() < 1e-9);
-        let waits = [(1, 0.0), (2, 1000.0), (8, 5000.0)];
-        for (threads, ns) in [(0, 0.0), (1, 0.0), (2, 1000.0), (4, 3000.0), (8, 5000.0), (64, 5000.0)] {
-            assert!((wait(&waits, threads) - ns).abs() < 1e-6, "{threads}");
+        let measured = [(2, 0.6), (8, 0.3)];
+        // Half of the way from 2 to 8, in factors.
+        let between = (0.6_f64 * 0.3).sqrt();
+        for (threads, part) in [(0, 1.0), (1, 1.0), (2, 0.6), (4, between), (8, 0.3)] {
+            assert!((at(measured.into_iter(), threads) - part).abs() < 1e-9, "{threads}");
         }
     }
 
@@ -169,25 +119,22 @@ mod tests {
             // Two threads that are better than twice as fast are as good for more.
             (0.4, 4, 0.2),
         ];
-        for (ratio, threads, expected) in cases {
-            let found = part(&[(1, 1.0), (2, ratio)], threads);
-            assert!((found - expected).abs() < 1e-9, "{ratio} {threads}: {found}");
+        for (part, threads, expected) in cases {
+            let found = at([(2, part)].into_iter(), threads);
+            assert!((found - expected).abs() < 1e-9, "{part} {threads}: {found}");
         }
-        assert!((part(&[(1, 1.0)], 16) - 1.0).abs() < 1e-12 && wait(&[(1, 0.0)], 16) == 0.0);
+        assert!((at(std::iter::empty(), 16) - 1.0).abs() < 1e-12);
     }
 
     #[test]
-    fn a_share_is_found_again_from_points_of_which_some_are_far_off() {
-        for (overhead_ns, permille) in [(0, 1000), (1600, 550), (400, 300), (25_600, 700), (200, 1200)] {
-            let share = Share { overhead_ns, permille };
-            let mut points: Vec<(f64, f64)> =
-                [500.0, 3e3, 2e4, 1e5, 7e5, 4e6, 3e7].map(|ns| (ns, share.of(ns))).to_vec();
-            points.extend([(5e4, 3.0 * share.of(5e4)), (5e5, 0.4 * share.of(5e5))]);
-            let found = Share::fitted(&points);
-            for (one, more) in points.iter().take(7) {
-                assert!((found.of(*one) / more - 1.0).abs() < 0.06, "{share:?}: {found:?} at {one}");
-            }
-        }
-        assert_eq!(Share::fitted(&[]), Share { overhead_ns: 0, permille: 1000 });
+    fn ops_that_threads_share_have_one_share_and_all_others_their_time() {
+        // Short ops take longer on threads; of eight points the two longest count.
+        let points =
+            |long: f64| (1..=8).map(|n| (f64::from(n), f64::from(n) * if n > 6 { long } else { 1.5 })).collect();
+        let grids = [("a", 0.52), ("b", 0.7), ("c", 0.56), ("d", 0.98), ("e", 1.4)];
+        let share = Share::of(grids.map(|(name, long)| (name, points(long))));
+        assert_eq!(share, Share { permille: 560, serial: ["d", "e"].map(str::to_owned).into() });
+        assert_eq!(["a", "d"].map(|grid| (1000.0 * share.part(grid)).round() as u64), [560, 1000]);
+        assert_eq!(Share::of([("a", Vec::new())]), Share { permille: 1000, serial: ["a".to_owned()].into() });
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::case::Case;
-use super::scaling::{OnThreads, Scaling, Share};
+use super::scaling::{Scaling, Share};
 use super::specs::specs;
 use super::timed::Timed;
 use crate::shared::tables::grid::Grid;
@@ -63,10 +63,10 @@ pub struct Machine {
     pub block: u64,
     /// Nanoseconds that any node takes, even one that computes nothing, on each number of threads.
     pub node_ns: Vec<u64>,
-    /// How far times by shares are off from those that were measured and not fitted, in percent, the median for each number of threads after
-    /// the first; none if that was not measured.
+    /// How far half of the ops that were measured on each number of threads after the first are off by the table, in percent; none if that was
+    /// not measured.
     #[serde(default)]
-    pub held_out_percent: Vec<u64>,
+    pub off_percent: Vec<u64>,
 }
 
 /// What ops cost on a machine that was measured.
@@ -101,9 +101,9 @@ struct File {
     _target: String,
     measured: Machine,
     grid: file::Lists,
-    /// For each number of threads after the first, of each grid the nanoseconds and the thousandths of a [`Share`].
+    /// What each number of threads after the first leaves.
     #[serde(default)]
-    threads: BTreeMap<String, BTreeMap<String, [u64; 2]>>,
+    threads: BTreeMap<String, Share>,
 }
 
 impl MeasuredCosts {
@@ -114,18 +114,13 @@ impl MeasuredCosts {
     pub fn parse(name: &str, text: &str) -> Result<MeasuredCosts, CostsError> {
         let malformed = |why: String| CostsError::Malformed { name: name.to_owned(), why };
         file::head(name, text, TARGET, FORMAT)?;
-        let mut read: File = file::parse(name, text)?;
+        let read: File = file::parse(name, text)?;
         let measured = file::measurements(read.grid).map_err(malformed)?;
-        let mut shares = Vec::new();
-        for threads in read.measured.threads.iter().skip(1) {
-            let of = read.threads.remove(&threads.to_string());
-            let of = of.ok_or_else(|| malformed(format!("there is no table `threads.{threads}`")))?;
-            let share = |(name, [overhead_ns, permille]): (String, [u64; 2])| (name, Share { overhead_ns, permille });
-            shares.push(of.into_iter().map(share).collect());
-        }
-        if let Some(threads) = read.threads.keys().next() {
-            return Err(malformed(format!("`threads` of what was measured has no {threads}")));
-        }
+        let number = |(threads, share): (String, Share)| {
+            let number = threads.parse().map_err(|_| format!("`threads.{threads}` is not of a number of threads"));
+            Ok((number?, share))
+        };
+        let shares = read.threads.into_iter().map(number).collect::<Result<_, _>>().map_err(malformed)?;
         MeasuredCosts::new(read.measured, measured, shares).map_err(malformed)
     }
 
@@ -142,7 +137,7 @@ impl MeasuredCosts {
         MeasuredCosts::parse(table.name, table.text)?.on_threads(threads)
     }
 
-    /// A table of measurements on the first number of threads, and for each other number of the shares of all grids. The measurements are
+    /// A table of measurements on the first number of threads, and of what each other number leaves of these times. The measurements are
     /// exactly the grids that [`specs`] lists, in any order, their axes in any order but the points of `ns` in that of the specification.
     ///
     /// # Errors
@@ -150,7 +145,7 @@ impl MeasuredCosts {
     pub fn new(
         machine: Machine,
         measured: Vec<Measurement>,
-        shares: Vec<BTreeMap<String, Share>>,
+        shares: BTreeMap<u64, Share>,
     ) -> Result<MeasuredCosts, String> {
         check(&machine, &shares)?;
         let [threads, node_ns] = [&machine.threads, &machine.node_ns].map(|list| list.first().copied().unwrap_or(1));
@@ -161,20 +156,15 @@ impl MeasuredCosts {
             work: move |point: &[u64]| spec.case(point, block).work(block),
         });
         let grids = file::grids(measured, wanted, node_ns)?;
-        let more = shares.into_iter().zip(machine.threads.iter().zip(&machine.node_ns).skip(1));
-        let on = |(shares, (&threads, &node)): (_, (&u64, &u64))| OnThreads {
-            threads,
-            node: node as f64 / node_ns as f64,
-            shares,
-        };
-        let more = Scaling(more.map(on).collect());
+        let nodes = machine.threads.iter().zip(&machine.node_ns).skip(1);
+        let nodes = nodes.map(|(&threads, &ns)| (threads, ns as f64 / node_ns as f64)).collect();
+        let more = Scaling { nodes, shares };
         let (grids, fewest) = (grids.clone(), Arc::new(Fewest { grids, more }));
         Ok(MeasuredCosts { machine, block, threads, node_ns, grids, fewest, timed: None })
     }
 
-    /// This table for ops on so many threads, at least one. What was measured on them is as measured. Else times follow from those on other
-    /// numbers of threads, as [`is_derived`](MeasuredCosts::is_derived) says; where one number alone was measured, as they do on the machine
-    /// of the built-in table for blocks of 8.
+    /// This table for ops on so many threads, at least one. Where one number of threads alone was measured, others leave of its times what they
+    /// leave on the machine of the built-in table for blocks of 8.
     ///
     /// # Errors
     /// None for the tables as they are built in, which a test reads.
@@ -188,18 +178,12 @@ impl MeasuredCosts {
             None
         };
         let more = &elsewhere.as_ref().unwrap_or(&self.fewest).more;
-        // From the threads that were measured to one, and from there to those that are asked for.
-        let ns = |grid: &str, ns: f64| more.ns(grid, threads, more.alone(grid, measured, ns));
-        let mut grids = self.fewest.grids.clone();
-        for spec in specs().into_iter().filter(|_| threads != measured) {
-            if let Some(grid) = grids.get_mut(&spec.name) {
-                *grid = grid.each(|point, rate| {
-                    let work = spec.case(point, self.machine.block).work(self.machine.block);
-                    ns(&spec.name, rate * work) / work
-                });
-            }
-        }
-        let node = self.machine.node_ns.first().copied().unwrap_or(1) as f64 * more.node(threads) / more.node(measured);
+        let ratio = |part: &dyn Fn(u64) -> f64| part(threads) / part(measured);
+        let of = |(name, grid): (&String, &Grid)| {
+            (name.clone(), grid.clone().times(ratio(&|threads| more.part(name, threads))))
+        };
+        let grids = self.fewest.grids.iter().map(of).collect();
+        let node = self.machine.node_ns.first().copied().unwrap_or(1) as f64 * ratio(&|threads| more.node(threads));
         // A cast of a float saturates.
         let node_ns = node.round().max(1.0) as u64;
         Ok(MeasuredCosts { threads, node_ns, grids, ..self })
@@ -207,12 +191,12 @@ impl MeasuredCosts {
 
     /// The text of a table, the same for the same measurements.
     #[must_use]
-    pub fn text(machine: &Machine, measured: &[Measurement], shares: &[BTreeMap<String, Share>]) -> String {
-        let Machine { machine: processor, date, runtime, threads, block, node_ns, held_out_percent } = machine;
+    pub fn text(machine: &Machine, measured: &[Measurement], shares: &BTreeMap<u64, Share>) -> String {
+        let Machine { machine: processor, date, runtime, threads, block, node_ns, off_percent } = machine;
         let mut out = format!(
             "# What ops of ONNX Runtime cost, measured by `relayout calibrate`. Each list `ns` has the nanoseconds of one op at every\n\
-             # point of its axes, the last axis fastest, on the first number of threads. Tables `threads.N` have what ops of each grid take on\n\
-             # N threads: so many nanoseconds, and so many thousandths of what they take on one.\n\
+             # point of its axes, the last axis fastest, on the first number of threads. Tables `threads.N` have how many thousandths of that\n\
+             # are left on N threads, and the grids whose ops take all of it.\n\
              format = {FORMAT}\ntarget = \"{TARGET}\"\n\n[measured]\nmachine = {}\ndate = {}\nruntime = {}\n\
              threads = {}\nblock = {block}\nnode_ns = {}\n",
             file::quoted(processor),
@@ -222,15 +206,16 @@ impl MeasuredCosts {
             file::list(node_ns),
         );
         // Writing to a string can't fail.
-        if !held_out_percent.is_empty() {
-            let _ = writeln!(out, "held_out_percent = {}", file::list(held_out_percent));
+        if !off_percent.is_empty() {
+            let _ = writeln!(out, "off_percent = {}", file::list(off_percent));
         }
         out.push_str(&file::grids_text("grid", measured));
-        for (threads, shares) in threads.iter().skip(1).zip(shares) {
-            let _ = writeln!(out, "\n[threads.{threads}]");
-            for (name, share) in shares {
-                let _ = writeln!(out, "{name} = {}", file::list(&[share.overhead_ns, share.permille]));
+        for (threads, Share { permille, serial }) in shares {
+            let _ = writeln!(out, "\n[threads.{threads}]\npermille = {permille}\nserial = [");
+            for name in serial {
+                let _ = writeln!(out, "    {},", file::quoted(name));
             }
+            out.push_str("]\n");
         }
         out
     }
@@ -337,8 +322,8 @@ impl MeasuredCosts {
     }
 }
 
-/// That the numbers of a machine can be, and that there are shares of each grid for each number of threads after the first.
-fn check(machine: &Machine, shares: &[BTreeMap<String, Share>]) -> Result<(), String> {
+/// That the numbers of a machine can be, and that there is a share for each number of threads after the first.
+fn check(machine: &Machine, shares: &BTreeMap<u64, Share>) -> Result<(), String> {
     let Machine { threads, node_ns, block, .. } = machine;
     let within = |key: &str, value: u64, most: u64| {
         let fits = (1..=most).contains(&value);
@@ -351,22 +336,21 @@ fn check(machine: &Machine, shares: &[BTreeMap<String, Share>]) -> Result<(), St
     if !rise || !(threads.len() == 1 || threads.first() == Some(&1)) {
         return Err("`threads` should be one number, or several that rise from 1".to_owned());
     }
-    if [node_ns.len(), shares.len() + 1].iter().any(|&count| count != threads.len()) {
-        let counts = [threads.len(), node_ns.len(), shares.len()].map(|count| count.to_string());
-        return Err(format!("`threads`, `node_ns` and tables of threads are {}", counts.join(", ")));
+    if node_ns.len() != threads.len() {
+        return Err(format!("`threads` has {} numbers, and `node_ns` has {}", threads.len(), node_ns.len()));
     }
-    let names: BTreeSet<String> = specs().into_iter().map(|spec| spec.name).collect();
-    for (threads, shares) in threads.iter().skip(1).zip(shares) {
-        if let Some(name) = names.iter().find(|name| !shares.contains_key(*name)) {
-            return Err(format!("table `threads.{threads}` has no grid `{name}`"));
+    if let Some(threads) = threads.iter().skip(1).find(|threads| !shares.contains_key(*threads)) {
+        return Err(format!("there is no table `threads.{threads}`"));
+    }
+    let grids: BTreeSet<String> = specs().into_iter().map(|spec| spec.name).collect();
+    for (number, share) in shares {
+        if !threads.iter().skip(1).any(|known| known == number) {
+            return Err(format!("`threads` of what was measured has no {number}"));
         }
-        if let Some(name) = shares.keys().find(|name| !names.contains(*name)) {
-            return Err(format!("no grid is called `{name}`, as one of table `threads.{threads}` is"));
+        within("permille", share.permille, 1 << 20)?;
+        if let Some(name) = share.serial.iter().find(|name| !grids.contains(*name)) {
+            return Err(format!("no grid is called `{name}`, as one of table `threads.{number}` is"));
         }
-        let limits = |share: &Share| {
-            within("thousandths", share.permille, 1 << 20).and(within("overhead", share.overhead_ns + 1, 1 << 40))
-        };
-        shares.values().try_for_each(limits).map_err(|why| format!("table `threads.{threads}`: {why}"))?;
     }
     Ok(())
 }
