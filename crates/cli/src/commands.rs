@@ -142,7 +142,7 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
     if json() {
         return say_json(report);
     }
-    say(report.explain().trim_end())
+    say(report.explain_dearest(if a.most == 0 { usize::MAX } else { a.most }).trim_end())
 }
 
 /// One paragraph per piece.

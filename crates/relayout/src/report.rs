@@ -11,6 +11,7 @@ use crate::units::{bytes, elements, signed_bytes, signed_time, time};
 use relayout_target_api::{Counted, DeviceMoves, Rule};
 use relayout_targets::builtin;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
@@ -282,8 +283,13 @@ impl Report {
         format!("within {gap:.1} % of the optimum among the candidates")
     }
 
-    /// The whole report for people: the moves before, the moves after, and why each remaining move is there.
+    /// The whole report for people: the moves before, the moves after, and why each remaining move is there, the dearest first.
     pub fn explain(&self) -> String {
+        self.explain_dearest(usize::MAX)
+    }
+
+    /// [`Report::explain`] with at most `most` of the moves that are left in a graph: those that cost most. The others are counted.
+    pub fn explain_dearest(&self, most: usize) -> String {
         let mut text = format!("{}\n", self.summary());
         if let Some(proof) = &self.proof {
             let why = proof.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
@@ -313,12 +319,7 @@ impl Report {
             let place = if graph.path.is_empty() { String::new() } else { format!(" in {}", graph.path) };
             let priced = if graph.moves.iter().any(|m| !m.ways.is_empty()) { PRICES } else { "" };
             let _ = writeln!(text, "left{place}{priced}:");
-            for m in &graph.moves {
-                let _ = writeln!(text, "  {m}", m = Shown(m));
-                for way in &m.ways {
-                    let _ = writeln!(text, "    {}", way_in_words(way));
-                }
-            }
+            text.push_str(&dearest(&graph.moves, most));
         }
         let rules = self.rules();
         for (name, &count) in &self.rewrites {
@@ -391,6 +392,25 @@ pub(crate) fn way_in_words(way: &Way) -> String {
         Some(why) if way.more_ns.is_some() => format!("can't go: {why}; without that: {price}"),
         Some(why) => format!("can't go: {}: {why}", way.what),
     }
+}
+
+/// At most so many moves, those that cost most first, with what it would take for each to go.
+fn dearest(moves: &[MoveRecord], most: usize) -> String {
+    let mut moves: Vec<&MoveRecord> = moves.iter().collect();
+    moves.sort_by_key(|m| Reverse((m.cost_ns, m.bytes)));
+    let (shown, rest) = moves.split_at(most.min(moves.len()));
+    let mut text = String::new();
+    for m in shown {
+        let _ = writeln!(text, "  {}", Shown(m));
+        for way in &m.ways {
+            let _ = writeln!(text, "    {}", way_in_words(way));
+        }
+    }
+    if !rest.is_empty() {
+        let written = bytes(rest.iter().map(|m| m.bytes).sum());
+        let _ = writeln!(text, "  and {} more, {written}, each of which costs no more than that", rest.len());
+    }
+    text
 }
 
 struct Shown<'a>(&'a MoveRecord);

@@ -191,6 +191,10 @@ pub(crate) struct Explain {
     #[command(flatten)]
     pub(crate) ends: Ends,
 
+    /// Moves that are listed of each graph, those that cost most first; 0 for all. A page and JSON have all
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub(crate) most: usize,
+
     /// Only this value: who makes and reads it, which layouts it could have, what each would cost
     #[arg(long, value_name = "VALUE")]
     pub(crate) why: Option<String>,

@@ -155,6 +155,18 @@ fn explain_says_why_moves_stay() {
 }
 
 #[test]
+fn explain_lists_the_dearest_moves_and_counts_the_others() {
+    let told = |most: &str| relayout(["explain", str(&model("moves")), "--most", most]).fine().to_owned();
+    let listed = |text: &str| text.lines().filter(|line| line.starts_with("  `")).count();
+    assert_eq!(
+        [told("0"), told("10"), told("1")].map(|text| listed(&text)),
+        [3, 3, 2],
+        "one of two, and one in a body"
+    );
+    assert!(told("1").contains("  and 1 more, 100.4 kB, each"), "{}", told("1"));
+}
+
+#[test]
 fn an_opset_that_is_too_new_has_a_word() {
     for command in ["explain", "audit"] {
         let run = relayout([command, str(&model("opset99"))]);
