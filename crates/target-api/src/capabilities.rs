@@ -23,6 +23,8 @@ pub struct Capabilities {
     pub may_move_more: bool,
     /// A plan can list the decided layouts without writing its forms.
     pub plans: bool,
+    /// Its runtimes read a `QuantizeLinear` and the `DequantizeLinear` behind it as one, so no move of signed bytes is put between the two.
+    pub keeps_pairs: bool,
 }
 
 impl Capabilities {
@@ -36,5 +38,6 @@ impl Capabilities {
         checks_sizes: true,
         may_move_more: false,
         plans: true,
+        keeps_pairs: true,
     };
 }

@@ -6,6 +6,7 @@ use super::scopes::{BodyKey, Crossing, Scopes};
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::Layout;
+use relayout_ir::op::read::paired;
 use relayout_target_api::hints::Hints;
 use relayout_target_api::{Cost, MoveKind, MoveQuery, NodeQuery, Offer, Raised, Sizes, Target};
 use rustc_hash::FxHashMap;
@@ -343,7 +344,7 @@ impl Price {
         hints: &Hints,
     ) -> Price {
         let moves = move_kind(graph, v, from, to) == MoveKind::Permute;
-        let bytes = if moves { hints.bytes(graph, v) } else { 0 };
+        let bytes = if moves { hints.bytes(graph, moved_as(graph, v, target)) } else { 0 };
         Price { cost: move_cost(graph, v, from, to, target, hints), bytes }
     }
 
@@ -379,6 +380,11 @@ impl Sum for Price {
     }
 }
 
+/// The value that is moved where this one is wanted otherwise: floats in place of the integers of a pair that stays one (`keep_pairs`).
+pub(super) fn moved_as(graph: &Graph, v: ValueId, target: &dyn Target) -> ValueId {
+    if target.capabilities().keeps_pairs { paired(graph, v).unwrap_or(v) } else { v }
+}
+
 /// Cost of one move of a value between two layouts.
 pub(super) fn move_cost(
     graph: &Graph,
@@ -394,8 +400,9 @@ pub(super) fn move_cost(
     // A target may write moves of volumes as moves of images, which has to be possible.
     let possible = target.can_move(graph, v, from, to);
     let Some(shape) = hints.shape(graph, v).filter(|_| possible) else { return Cost::INFINITE };
-    let (kind, bytes) = (move_kind(graph, v, from, to), hints.bytes(graph, v));
-    let dtype = graph.value(v).ty.dtype();
+    let written = moved_as(graph, v, target);
+    let (kind, bytes) = (move_kind(graph, v, from, to), hints.bytes(graph, written));
+    let dtype = graph.value(written).ty.dtype();
     target
         .move_cost(&MoveQuery::permute(from, to, &shape).kind(kind).dtype(dtype).bytes(bytes))
         .unwrap_or(Cost::INFINITE)

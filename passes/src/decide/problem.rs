@@ -3,7 +3,7 @@
 
 use super::candidates::{Candidates, Choice};
 use super::pieces::Runs;
-use super::plan::{Chosen, move_cost};
+use super::plan::{Chosen, move_cost, moved_as};
 use super::scopes::{Crossing, Scopes};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
@@ -227,7 +227,8 @@ impl<'a, 'g> Network<'a, 'g> {
     /// Costs of the moves of a value between all of its layouts, each row those from one.
     fn moves(&mut self, graph: &Graph, v: ValueId, layouts: &Layouts) -> &[Cost] {
         let (target, hints) = (self.target, self.hints);
-        self.moves.entry((graph.value(v).ty.clone(), graph.storage, layouts.clone())).or_insert_with(|| {
+        let written = moved_as(graph, v, target);
+        self.moves.entry((graph.value(written).ty.clone(), graph.storage, layouts.clone())).or_insert_with(|| {
             let pairs = layouts.iter().flat_map(|from| layouts.iter().map(move |to| (from, to)));
             pairs.map(|(from, to)| move_cost(graph, v, from, to, target, hints)).collect()
         })

@@ -220,6 +220,7 @@ impl Target for FunctionTarget {
             calls_functions: true,
             checks_sizes: false,
             may_move_more: true,
+            keeps_pairs: false,
             ..Capabilities::STANDARD
         }
     }

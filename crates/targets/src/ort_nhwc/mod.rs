@@ -200,7 +200,14 @@ impl Target for OrtNhwc {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { decides_again: false, checks_sizes: false, may_move_more: true, ..Capabilities::STANDARD }
+        // On a device a move of integers is an op like any other, and four times as fast as one of floats.
+        Capabilities {
+            decides_again: false,
+            checks_sizes: false,
+            may_move_more: true,
+            keeps_pairs: false,
+            ..Capabilities::STANDARD
+        }
     }
 
     fn forms(&self) -> &[Box<dyn TargetForm>] {

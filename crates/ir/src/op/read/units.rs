@@ -2,7 +2,7 @@
 
 use super::number::number;
 use crate::dtype::DType;
-use crate::graph::{Graph, Node};
+use crate::graph::{Graph, Node, ValueId};
 
 /// Scales for which no product with a difference of integers is denormal or infinite.
 const SCALES: std::ops::Range<f64> = 1e-30..1e30;
@@ -39,4 +39,18 @@ pub fn units(graph: &Graph, node: &Node) -> Option<Units> {
     let few = matches!(dtype, DType::U8 | DType::I8 | DType::U16 | DType::I16);
     let single = [floats, by].iter().all(|&v| graph.value(v).ty.dtype() == Some(DType::F32));
     (few && single && !node.flag("block_size")).then_some(Units { scale, zero, dtype })
+}
+
+/// The floats that a `DequantizeLinear` makes of signed bytes that stand between a `QuantizeLinear` and such nodes only: runtimes read each of
+/// these pairs as one.
+pub fn paired(graph: &Graph, v: ValueId) -> Option<ValueId> {
+    let value = graph.value(v);
+    let made = graph.node(value.producer().0).onnx() == Some("QuantizeLinear");
+    let down = |n| (graph.node(n).onnx() == Some("DequantizeLinear")).then(|| graph.node(n).result(0)).flatten();
+    let mut floats = None;
+    for use_of in graph.uses(v) {
+        floats = Some(down(use_of.node).filter(|_| use_of.slot == 0)?);
+    }
+    let signed = value.ty.dtype() == Some(DType::I8);
+    floats.filter(|_| made && signed && !graph.is_read_by_name(v))
 }
