@@ -39,7 +39,7 @@ from judge import LIMIT_S, OFF, ON, ROOT, session
 from noise import MARGIN, UNSTEADY, as_exact, noise, worst
 
 TARGETS = ["onnx", "ort-cpu --block 16", "ort-cpu --block 8", "ort-nhwc", "nhwc"]
-CHUNK, CI = 40, 300
+CHUNK, CI = 40, 150
 # The last operator set that the runtime loads.
 RUNS = 26
 # What nobody runs: ops of the runtime alone, in an operator set that it does not load.

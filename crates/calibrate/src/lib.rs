@@ -139,8 +139,8 @@ pub struct CalibrateOptions {
     pub date: String,
     /// Copies of a node in a model, at most: fewer measure worse.
     copies: u64,
-    /// Whether grids have every second point of each axis.
-    thinned: bool,
+    /// How far points of an axis lie apart of which grids have the times: 1 for all.
+    step: usize,
 }
 
 impl CalibrateOptions {
@@ -155,14 +155,14 @@ impl CalibrateOptions {
             machine,
             date,
             copies: timing::COPIES,
-            thinned: false,
+            step: 1,
         }
     }
 
     /// Fewer runs at fewer points, for a first look.
     #[must_use]
     pub fn quick(self) -> CalibrateOptions {
-        CalibrateOptions { passes: 2, rounds: 3, shapes: 80, thinned: true, ..self }
+        CalibrateOptions { passes: 2, rounds: 3, shapes: 80, step: 2, ..self }
     }
 }
 
@@ -213,7 +213,7 @@ pub fn calibrate(
 ) -> Result<Calibration, CalibrateError> {
     let block = timing::block(runtime)?;
     let specs = specs();
-    let all: Vec<Vec<Vec<u64>>> = specs.iter().map(|spec| points_of(&axes(spec, options.thinned))).collect();
+    let all: Vec<Vec<Vec<u64>>> = specs.iter().map(|spec| points_of(&axes(spec, options.step))).collect();
     let few: Vec<Vec<usize>> = all.iter().map(|points| few_of(points.len())).collect();
     let [every, some] = [all.iter().map(Vec::len).sum::<usize>(), few.iter().map(Vec::len).sum()];
     let passes = options.passes.max(1);
@@ -244,7 +244,7 @@ pub fn calibrate(
         })?;
         before += passes * chains.len();
         if turn == 0 {
-            measured = grids(&specs, options.thinned, times);
+            measured = grids(&specs, options.step, times);
         } else {
             let (share, off) = compared(&machine, (&measured, &few), times);
             shares.insert(threads as u64, share);
@@ -256,11 +256,11 @@ pub fn calibrate(
     Ok(calibration)
 }
 
-/// The points of a grid's axes; thinned, every second one, the last among them.
-fn axes(spec: &Spec, thinned: bool) -> Vec<Vec<u64>> {
+/// The points of a grid's axes, so far apart, the last among them.
+fn axes(spec: &Spec, step: usize) -> Vec<Vec<u64>> {
     let kept = |points: &Vec<u64>| {
         let last = points.len().saturating_sub(1);
-        let kept = points.iter().enumerate().filter(|(at, _)| !thinned || at % 2 == 0 || *at == last);
+        let kept = points.iter().enumerate().filter(|(at, _)| at.is_multiple_of(step) || *at == last);
         kept.map(|(_, &point)| point).collect()
     };
     spec.axes.iter().map(|(_, points)| kept(points)).collect()
@@ -300,10 +300,10 @@ fn compared(machine: &Machine, (measured, few): (&[Measurement], &[Vec<usize>]),
 }
 
 /// Times as the grids that they are of.
-fn grids(specs: &[Spec], thinned: bool, times: Vec<f64>) -> Vec<Measurement> {
+fn grids(specs: &[Spec], step: usize, times: Vec<f64>) -> Vec<Measurement> {
     let mut times = times.into_iter();
     let grid = |spec: &Spec| {
-        let axes = axes(spec, thinned);
+        let axes = axes(spec, step);
         let count = axes.iter().map(Vec::len).product();
         Measurement {
             name: spec.name.clone(),

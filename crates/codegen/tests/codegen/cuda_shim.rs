@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::cuda_common::{Case, exact, permuted, varied};
+use crate::cuda_common::{Case, exact, permuted, thinned, varied};
 use relayout_codegen::cuda::{CudaKernel, KernelClass, Variant};
 
 /// What was seen of one kind of access: instructions, bytes, cost in turns or sectors, the least cost, the widest access.
@@ -139,19 +139,14 @@ fn figures(line: &str, name: &str) -> Figures {
     Figures { read, write, get, put }
 }
 
-/// Of each class every third case. All take half a minute, most of it in the C++ compiler; `RELAYOUT_NETWORKS=all` asks for them.
 #[test]
 fn odd_shapes_come_out_right_in_every_class_and_form() {
-    let all = std::env::var("RELAYOUT_NETWORKS").is_ok_and(|which| which == "all");
-    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut drawn = |class: KernelClass| {
-        let at = seen.entry(class.as_str()).or_default();
-        *at += 1;
-        all || *at < 3 || at.is_multiple_of(3)
-    };
     // A class that cannot carry a move out says so; that is tested elsewhere.
-    let generated = varied().into_iter().filter_map(|case| case.generate().ok().map(|kernel| (case, kernel, false)));
-    let cases: Vec<_> = generated.filter(|(_, kernel, _)| drawn(kernel.class)).collect();
+    let cases = thinned(
+        varied()
+            .into_iter()
+            .filter_map(|case| case.generate().ok().map(|kernel| (kernel.class, (case, kernel, false)))),
+    );
     for class in [KernelClass::Copy, KernelClass::Rows, KernelClass::Tile, KernelClass::Packed, KernelClass::Gather] {
         let count = cases.iter().filter(|(_, kernel, _)| kernel.class == class).count();
         assert!(count >= 2, "only {count} cases of {class:?}");

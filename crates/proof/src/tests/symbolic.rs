@@ -558,7 +558,7 @@ fn changed(drawn: &mut Drawn, links: &[Link]) -> Vec<Link> {
 #[test]
 fn what_holds_for_all_sizes_holds_for_drawn_ones() {
     let (mut drawn, mut shown, mut held) = (Drawn(42), [0; 2], 0);
-    for round in 0..if cfg!(debug_assertions) { 6_000 } else { 200_000 } {
+    for round in 0..if cfg!(debug_assertions) { 3_000 } else { 200_000 } {
         let links: Vec<Link> = (0..2 + drawn.below(5)).map(|_| link(&mut drawn)).collect();
         let before = drawn.below(3);
         let other = changed(&mut drawn, &links);
@@ -583,7 +583,7 @@ fn what_holds_for_all_sizes_holds_for_drawn_ones() {
             assert!(found.verdict.holds() || !says, "{round}: {sizes:?}: {}\n{links:?}\n{other:?}", found.verdict);
         }
     }
-    assert!(shown[0] > 1000 && shown[1] > 500 && held > 1000, "{shown:?} {held}");
+    assert!(shown[0] > 500 && shown[1] > 250 && held > 500, "{shown:?} {held}");
 }
 
 /// What is cut out of constants may have as many places as the number that stands for a dim.

@@ -36,6 +36,17 @@ pub(crate) fn samples(default: u64) -> u64 {
     number("RELAYOUT_RANDOM_CASES", default)
 }
 
+/// Whether tests take all cases of long lists, and not every second or third.
+pub(crate) fn all_cases() -> bool {
+    std::env::var("RELAYOUT_CASES").is_ok_and(|which| which == "all")
+}
+
+/// All cases of a list, or every `step`th unless [`all_cases`]; `turn` says from which on.
+pub(crate) fn thinned<T: Clone>(list: &[T], step: usize, turn: usize) -> Vec<T> {
+    let step = if all_cases() { 1 } else { step };
+    list.iter().skip(turn % step).step_by(step).cloned().collect()
+}
+
 /// A number that the environment may set.
 pub(crate) fn number(variable: &str, default: u64) -> u64 {
     let Ok(text) = std::env::var(variable) else { return default };

@@ -152,14 +152,13 @@ fn network(name: &str) -> Vec<u8> {
     fill::fill(&bytes).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-/// Every third network, for each target another third: three times as many take minutes, and `RELAYOUT_NETWORKS=all` asks for them.
+/// Every third network, for each target another third: three times as many take minutes, and `RELAYOUT_CASES=all` asks for them.
 fn networks(name: &str) {
     let target = built_in(name);
     let mut wrong = String::new();
     let nth = TARGETS.iter().position(|target| *target == name).unwrap_or(TARGETS.len());
-    let all = std::env::var("RELAYOUT_NETWORKS").is_ok_and(|which| which == "all");
     for (place, path) in common::model_files("models").into_iter().enumerate() {
-        if !all && place % 3 != nth % 3 {
+        if !common::all_cases() && place % 3 != nth % 3 {
             continue;
         }
         let stem = common::stem(&path);

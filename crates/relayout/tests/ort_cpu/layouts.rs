@@ -1,6 +1,7 @@
 //! Target `ort-cpu`, run in ONNX Runtime as the file stands and with every optimization on load: permutations that the runtime
 //! is slow at, and 8-bit images with their channels last.
 
+use crate::common;
 use crate::fold_nets::{F32, I8, Net, U8, runtime};
 use prost::Message;
 use relayout::{Model, optimize};
@@ -86,10 +87,9 @@ fn a_batch_of_any_size_goes_through_the_view() {
 
 #[test]
 fn every_order_of_four_axes_is_exact_for_elements_of_every_size() {
-    for (dtype, dims) in
-        [(F32, [26, 40, 34, 24]), (F32, [1, 80, 66, 96]), (F32, [80, 66, 1, 96]), (U8, [52, 80, 34, 24])]
-    {
-        let perms = orders(4);
+    let cases = [(F32, [26, 40, 34, 24]), (F32, [1, 80, 66, 96]), (F32, [80, 66, 1, 96]), (U8, [52, 80, 34, 24])];
+    for (turn, (dtype, dims)) in cases.into_iter().enumerate() {
+        let perms = common::thinned(&orders(4), 2, turn);
         let net = perms.iter().enumerate().fold(Net::new(17).input("x", dtype, &dims), |net, (i, perm)| {
             let y = format!("y{i}");
             net.node_with("Transpose", &["x"], &y, &[("perm", perm)]).output(&y, dtype)

@@ -1,6 +1,7 @@
 //! Target `ort-cpu`, `ConvTranspose` as a blocked convolution and a move of whole blocks. Each model is run before and after in ONNX
 //! Runtime, as the file stands and with every optimization on load.
 
+use crate::common;
 use crate::fold_nets::blocks::blocks;
 use crate::fold_nets::cpu::{blocked, count, dear, made_for, optimized_by, refusal, refusal_by, sizes_of, target};
 use crate::fold_nets::{F32, Net};
@@ -109,8 +110,8 @@ fn eager(block: Block) -> OrtCpu {
 #[test]
 fn phases_compute_what_the_op_does() {
     for block in blocks() {
-        let list = all();
-        assert!(list.len() > 30, "{}", list.len());
+        assert!(all().len() > 30, "{}", all().len());
+        let list = common::thinned(&all(), 2, 0);
         let mixed = Told { kernel: [4, 3], stride: 2, pads: [1, 0, 1, 2], more: [0, 1], bias: true };
         for told in list.iter().chain([&mixed]) {
             assert!(is_written(&eager(block), *told), "{told:?}");

@@ -440,6 +440,9 @@ fn means_of_images_lose_at_most_two_bits_against_the_runtimes_own() {
             let ours = made(&net, numerics);
             let found = ops(&ours).iter().filter(|op| op.ends_with("AveragePool")).count();
             assert_eq!(found, pools, "{height} x {width}: {:?}", ops(&ours));
+            if numerics == Numerics::Exact && ours == made(&net, Numerics::Reassociate) {
+                continue;
+            }
             let (before, after) = (error_of_means(&net.bytes(), height, width), error_of_means(&ours, height, width));
             assert!(after <= 4.0 * before, "{height} x {width}: {before} before, {after} after");
         }

@@ -7,6 +7,7 @@ use relayout_codegen::cuda::{
     generate_blocked,
 };
 use relayout_codegen::{permute, plan};
+use std::collections::BTreeMap;
 
 /// What is moved.
 #[derive(Debug, Clone)]
@@ -211,4 +212,16 @@ pub fn varied() -> Vec<Case> {
         }
     }
     cases
+}
+
+/// Of each class two cases, and every third of the others. All take minutes, most of them in compilers; `RELAYOUT_CASES=all` asks for them.
+pub fn thinned<T>(cases: impl IntoIterator<Item = (KernelClass, T)>) -> Vec<T> {
+    let all = std::env::var("RELAYOUT_CASES").is_ok_and(|which| which == "all");
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut drawn = |class: KernelClass| {
+        let at = seen.entry(class.as_str()).or_default();
+        *at += 1;
+        all || *at < 3 || at.is_multiple_of(3)
+    };
+    cases.into_iter().filter(|(class, _)| drawn(*class)).map(|(_, case)| case).collect()
 }
