@@ -77,7 +77,7 @@ fn found(a: &args::Prove) -> Result<(), Failure> {
     if let Some(same) = relayout_proof::find_up_to_types(&a.a, &a.b, a.reading()).map_err(Failure::model)? {
         return up_to_types(a, &same, ran.as_ref());
     }
-    let ran_apart = ran.as_ref().is_some_and(|ran| ran.answer == Answer::Differs);
+    let ran_apart = ran.as_ref().is_some_and(ran_apart);
     // A run tells how ONNX Runtime reads a node, and not how the standard does.
     let differs = ran_apart && (a.reading == args::ReadingOf::Onnxruntime || are_read_alike(a)?);
     let verdict = if differs { "different" } else { "undecided" };
@@ -96,6 +96,13 @@ fn found(a: &args::Prove) -> Result<(), Failure> {
     } else {
         Err(Failure::Undecided(format!("nobody showed that {a} and {b} compute the same, or that they do not")))
     }
+}
+
+/// Whether an output differs, or the second model does not take the inputs of the first. That it declares other extents of what it takes,
+/// and computes the same of it, is no difference in what it computes.
+fn ran_apart(ran: &CheckResult) -> bool {
+    let output_differs = ran.outputs.iter().any(|output| output.answer == Answer::Differs);
+    output_differs || (ran.rounds == 0 && ran.answer == Answer::Differs)
 }
 
 /// What is left to show as two models, if that was asked for. That they can't be written takes nothing from the verdict.
@@ -198,4 +205,32 @@ pub(crate) fn written(model: &Path, out: &Path, proof: &relayout::proof::Proof) 
 
 fn held(verdict: &Verdict) -> Result<(), Failure> {
     if verdict.holds() { Ok(()) } else { Err(Failure::Check(verdict.to_string())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CheckResult, ran_apart};
+    use serde_json::{from_value, json};
+
+    /// What a run found of an output, where the second file declares another extent of its input.
+    fn found(answer: &str, rounds: u32) -> CheckResult {
+        let output = json!({
+            "name": "y", "element_type": "f32", "shape": [4], "mismatch": null, "exact": false, "differing": 1, "rms": 0.0,
+            "largest_absolute": 0.0, "largest_relative": 0.0, "worst_at": null, "answer": answer, "why": null,
+        });
+        let outputs = if rounds == 0 { json!([]) } else { json!([output]) };
+        let difference = json!({ "what": "input `x`", "a": "f32[n,m]", "b": "f32[n,8]" });
+        from_value(json!({
+            "answer": "differs", "rounds": rounds, "exact": false, "rms": 0.0, "largest_absolute": 0.0, "largest_relative": 0.0,
+            "differences": [difference], "outputs": outputs, "inputs": [], "notes": [],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn other_declared_extents_are_no_difference_in_what_is_computed() {
+        assert!(!ran_apart(&found("equal", 3)) && !ran_apart(&found("near", 3)));
+        assert!(ran_apart(&found("differs", 3)));
+        assert!(ran_apart(&found("equal", 0)), "it does not take the inputs of the first");
+    }
 }

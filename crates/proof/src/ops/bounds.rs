@@ -35,7 +35,7 @@ fn turned(call: &mut Call<'_>, op: &str) -> Option<Value> {
 }
 
 /// The operands of what an op of this name made a value of, seen as the value is.
-fn under<const N: usize>(terms: &Terms, x: &Value, op: &str) -> Option<[Value; N]> {
+pub(super) fn under<const N: usize>(terms: &Terms, x: &Value, op: &str) -> Option<[Value; N]> {
     let made = Rc::clone(terms.get(term_of(x)?));
     if made.name() != Name::Model(op) || made.args.len() != N {
         return None;

@@ -2,7 +2,7 @@
 
 use super::{
     BROADCASTS_SINCE, Call, Made, Results, axes_of, bounds, movement, needless, one, pointwise, quantize, reduced,
-    together, window,
+    sums, together, window,
 };
 use crate::files::model::{Attr, width};
 use crate::lemmas::halves::{self, BFLOAT16, DOUBLE, FLOAT, HALF};
@@ -177,7 +177,8 @@ fn every(call: &mut Call<'_>, dtype: u8) -> Made {
     let mut attrs = call.with_defaults()?;
     attrs.extend(call.inputs.iter().map(|input| u8::from(input.is_some())));
     let operands: Vec<&Value> = call.inputs.iter().flatten().collect();
-    call.pointwise(&attrs, &operands, dtype)
+    let y = call.pointwise(&attrs, &operands, dtype)?;
+    Ok(sums::of(call, &y).unwrap_or(y))
 }
 
 /// With known slopes it is a product and a maximum, or a sum of what is above and below zero. With one slope it is a `LeakyRelu`.
@@ -519,8 +520,8 @@ fn gemm(call: &mut Call<'_>) -> Made {
     match addend {
         None if plain => Ok(window::by_column(call.terms, &a, &b, None, y)),
         Some(c) if plain => {
-            let y = pointwise(call.terms, &Op { name: Name::Model("Add"), attrs: &[1, 1], dtype: y.dtype }, &[&y, c])?;
-            Ok(window::by_column(call.terms, &a, &b, Some(c), y))
+            let sum = call.inner("Add", &[], &[Some(y), Some(c.clone())])?;
+            Ok(window::by_column(call.terms, &a, &b, Some(c), sum))
         }
         _ => {
             let attrs = call.encoded(&["transA", "transB"])?;

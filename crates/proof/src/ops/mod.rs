@@ -26,6 +26,7 @@ mod recurrent;
 mod reduced;
 mod signed;
 mod sized;
+mod sums;
 mod transposed;
 mod turned;
 mod units;

@@ -74,6 +74,42 @@ fn a_normalization_of_a_sum_is_both() {
 }
 
 #[test]
+fn a_bias_may_be_added_before_or_behind_what_skips() {
+    let numbers = |from: usize| (from..from + 5).map(|n| n as f32 / 4.0).collect();
+    let of = |lines: &[Line<'_>]| {
+        let mut made = model(lines, &[("g", &[5], numbers(4)), ("b", &[5], numbers(2)), ("h", &[5], numbers(3))]);
+        for node in Rc::make_mut(&mut made.graph).nodes.iter_mut().filter(|node| node.op.starts_with("Skip")) {
+            node.domain = DOMAIN.to_owned();
+        }
+        made.opsets.insert(DOMAIN.to_owned(), 1);
+        made
+    };
+    let flat: Line<'_> = ("f", "Flatten", &["x"], axis(3));
+    let skip: Line<'_> = ("s", "Sin", &["f"], vec![]);
+    let norm = || vec![("axis", Attr::Int(-1)), ("epsilon", Attr::Float(1e-12))];
+    let apart = |first: &'static [&'static str], then: &'static [&'static str]| {
+        let y = ("y", "LayerNormalization", &["q", "g"][..], norm());
+        of(&[flat.clone(), skip.clone(), ("p", "Add", first, vec![]), ("q", "Add", then, vec![]), y])
+    };
+    let together =
+        |operands: &[&str]| of(&[flat.clone(), skip.clone(), ("y", "SkipLayerNormalization", operands, vec![])]);
+    let fused = together(&["f", "s", "g", "", "b"]);
+    assert!(matches!(verdict(&apart(&["f", "s"], &["p", "b"]), &fused, &Proof::default()), Verdict::Proved { .. }));
+    for plain in [apart(&["f", "b"], &["p", "s"]), apart(&["f", "b"], &["s", "p"]), apart(&["s", "b"], &["p", "f"])] {
+        for (a, b) in [(&plain, &fused), (&fused, &plain)] {
+            let found = verdict(a, b, &Proof::default());
+            assert!(matches!(found, Verdict::WithLemmas { .. }), "{found}");
+        }
+        let others: [&[&str]; 4] =
+            [&["f", "s", "g", "", "h"], &["f", "f", "g", "", "b"], &["s", "s", "g", "", "b"], &["f", "s", "g", "b"]];
+        for operands in others {
+            assert!(!holds(&plain, &together(operands)), "{operands:?}");
+        }
+    }
+    assert!(!holds(&apart(&["f", "b"], &["p", "b"]), &fused));
+}
+
+#[test]
 fn what_the_runtime_does_not_load_or_run_is_refused() {
     let plain = with(&[("y", "Gelu", &["x"], vec![])], &["Gelu"], 0);
     let odd = |operands: &[&str], attrs| with(&[("y", "Gelu", operands, attrs)], &["Gelu"], 0);

@@ -331,6 +331,19 @@ mod groups {
 }
 
 #[test]
+fn a_gemm_without_a_bias_is_one_with_zeros() {
+    let of = |bias: &[f32], operands: &'static [&'static str]| {
+        let lines: &[Line<'_>] = &[("f", "Flatten", &["x"], axis(3)), ("y", "Gemm", operands, vec![])];
+        let w = (0..5 * 3).map(|n| n as f32 - 4.0).collect();
+        model(lines, &[("w", &[5, 3], w), ("b", &[3], bias.to_vec())])
+    };
+    let (plain, zeros) = (of(&[0.0; 3], &["f", "w"]), of(&[0.0; 3], &["f", "w", "b"]));
+    assert!(holds(&zeros, &plain) && holds(&plain, &zeros));
+    let other = of(&[0.0, 0.0, 1e-9], &["f", "w", "b"]);
+    assert!(!holds(&other, &plain) && !holds(&plain, &other));
+}
+
+#[test]
 fn a_bias_may_be_computed_with_what_is_added() {
     let weights: Vec<f32> = (0..216).map(|n| (n % 23) as f32 - 9.0).collect();
     let bias = vec![0.5f32, -1.0, 2.0, 0.25];
