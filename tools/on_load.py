@@ -2,7 +2,7 @@
 """Check that ONNX Runtime fuses in our output what it fuses in the original.
 
     python tools/on_load.py [--corpus FOLDER] [--work FOLDER] [--bin target/release/relayout] [--target onnx]
-                              [--models a,b | --core | --files a.onnx b.onnx]
+                              [--models a,b | --core | --files a.onnx b.onnx] [--drawn COUNT [--seed 0]]
 
 The folder of the corpus, testdata/corpus, holds manifest.json, the models and hydrate.py, which fills in their weights. For each model
 ONNX Runtime optimizes the original and our output, at ORT_ENABLE_EXTENDED and ORT_ENABLE_ALL, and saves what it made; every operator that
@@ -10,7 +10,8 @@ it put in (its own domains, LayerNormalization, Gelu) must occur at least as oft
 has more often: an attention is two products, and the last line but one says how many went into attentions. A normalization that was
 written across channels, to have no moves around it, is none any more; the report says how many those are. Exit status 1 if one does not.
 Of a target's own operators there may be fewer where it has joined some or runs in blocks what the runtime would have fused plain, so
-targets other than `onnx` tell something of quantized models only.
+targets other than `onnx` tell something of quantized models only. With --drawn so many random networks in quantized units are looked at as well
+(suites/pyramids.py).
 
 With `--target ort-cpu` it counts instead what convolutions take in on load: sums, and each activation. A kind is lost if they take it in
 less often in our output, and more nodes of it run by themselves. Needs numpy, onnx, onnxruntime.
@@ -28,6 +29,9 @@ import onnx
 import onnxruntime as ort
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools/suites"))
+import pyramids  # noqa: E402
+
 # Graphs without weights, and where they are kept with them.
 CORPUS, WORK = ROOT / "testdata/corpus", ROOT / "target/corpus"
 LEVELS = ["ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"]
@@ -139,6 +143,14 @@ def models(args):
             yield entry["name"], hydrated(module, args.corpus, entry, args.work)
 
 
+def drawn(args, folder):
+    """Names and places of random networks."""
+    for seed in range(args.seed, args.seed + args.drawn):
+        path = Path(folder) / f"pyramid{seed}.onnx"
+        onnx.save(pyramids.network(seed), path)
+        yield path.stem, path
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--corpus", type=Path, default=CORPUS)
@@ -148,11 +160,13 @@ def main():
     parser.add_argument("--models")
     parser.add_argument("--core", action="store_true")
     parser.add_argument("--files", type=Path, nargs="+", default=[])
+    parser.add_argument("--drawn", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     seen, bad, written = 0, 0, 0
     total, larger = collections.Counter(), collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
-        for name, source in models(args):
+        for name, source in [*models(args), *drawn(args, folder)]:
             ours, report = Path(folder) / "ours.onnx", Path(folder) / "report.json"
             command = [args.bin, "optimize", source, "-o", ours, "--target", args.target, "--report", report]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
