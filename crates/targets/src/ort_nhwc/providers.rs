@@ -241,6 +241,11 @@ impl Provider {
         self.newest().is_some_and(|version| version.nhwc.iter().any(|known| known == op))
     }
 
+    /// Whether ONNX Runtime puts Transposes around any op.
+    pub(super) fn wraps_any(&self) -> bool {
+        self.newest().is_some_and(|version| !version.nhwc.is_empty() || !version.nhwc_since.is_empty())
+    }
+
     /// Whether ONNX Runtime puts Transposes around this op of an operator set: what it does with a file, which decisions may leave out.
     pub(super) fn wraps_in(&self, op: &str, opset: i64) -> bool {
         let since = self.newest().and_then(|version| version.nhwc_since.get(op));

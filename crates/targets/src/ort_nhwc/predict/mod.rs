@@ -19,8 +19,11 @@ pub fn predict(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> DeviceM
     let mut net = Net::build(graph, sizes);
     let rules = |when| Rules { when, splits: provider.splits(), flattens: provider.flattens() };
     push(&mut net, rules(When::Loaded));
-    wrap(&mut net, provider);
-    push(&mut net, rules(When::Wrapped));
+    // Where the provider runs nothing channels last, the runtime does not transform layouts, and moves nothing once more.
+    if provider.wraps_any() {
+        wrap(&mut net, provider);
+        push(&mut net, rules(When::Wrapped));
+    }
     if provider.device.fuses_products {
         products::take_in(&mut net);
     }
