@@ -40,7 +40,8 @@ def test_what_a_device_runs_is_said_of_results_for_a_provider():
     turned = str(pathlib.Path(__file__).parents[2] / "testdata/cases/axes/scatter_elements.onnx")
     report = relayout.optimize(turned, provider="cuda").report
     nothing = relayout.OnDevice(transposes=0, elements=0, refused=0)
-    assert report.device == relayout.Device(relayout.OnDevice(2, 240, 0), nothing, "prefer_nhwc=1")
+    other = relayout.OtherSession("prefer_nhwc=0", nothing, 0)
+    assert report.device == relayout.Device(relayout.OnDevice(2, 240, 0), nothing, "prefer_nhwc=1", 0, other)
     assert relayout.optimize("tf_unet.onnx").report.device is None
 
 

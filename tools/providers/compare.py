@@ -43,10 +43,11 @@ VERSIONS = {"webgpu": "webgpu@1.27"}
 
 
 def predicted(program, model, provider, more):
-    """Transposes and elements, of the file and of ours."""
+    """Transposes and elements, of the file and of ours, and the option of the sessions that ours is for."""
     command = [program, "audit", str(model), "--provider", VERSIONS.get(provider, provider), "--json", *more]
     said = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return [{"transposes": said[k]["transposes"], "moved": said[k]["elements"]} for k in ("file", "optimized")]
+    moves = [{"transposes": said[k]["transposes"], "moved": said[k]["elements"]} for k in ("file", "optimized")]
+    return moves, said.get("session")
 
 
 def optimized(program, model, provider, folder, more):
@@ -124,11 +125,13 @@ def looked_at(args, model, provider):
     python = HOME / provider / "bin" / "python"
     if not python.exists():
         sys.exit(f"compare.py: {python} is not there; run tools/providers/setup {provider}")
-    count = lambda path: asked(python, provider, [path], args.level, args.timeout)
+    count = lambda path, session=None: asked(python, provider, [path], args.level, args.timeout, session=session)
     with tempfile.TemporaryDirectory(dir=args.work) as folder:
         allowed = ["--allow", args.allow] if args.allow else []
         ours = optimized(args.bin, model, provider, folder, [*allowed, *(["--free-io"] if args.free_io else [])])
-        row = {"before": count(model), "after": count(ours), "predicted": predicted(args.bin, model, provider, allowed)}
+        guesses, session = predicted(args.bin, model, provider, allowed)
+        # A file that gains nothing is as it was, and names no session.
+        row = {"before": count(model), "after": count(ours, session), "predicted": guesses, "session": session}
         ran = "note" not in row["before"] and "note" not in row["after"]
         if args.rounds and provider == "webgpu" and ran and not timing.identical(model, ours):
             most = 3 * (args.rounds + 1) * args.timeout

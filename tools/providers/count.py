@@ -3,7 +3,9 @@
 
     python count.py --provider qnn MODEL.onnx...       device graphs as handed to the compiler of QNN's HTP simulator
     python count.py --provider webgpu MODEL.onnx...    nodes that ran, and the distance to the unoptimized CPU provider
-    python count.py --provider cuda MODEL.onnx...      nodes of the graph that is made when the file is loaded with prefer_nhwc=1
+    python count.py --provider cuda MODEL.onnx...      nodes of the graph that is made when the file is loaded with the option that its
+                                                       metadata names (`relayout.session`), prefer_nhwc=1 if it names none
+    python count.py --provider cuda --session prefer_nhwc=0 MODEL.onnx...   with this option
     python count.py --provider webgpu --rounds 5 MODEL.onnx OTHER.onnx      how many times as long the first one takes, in turns
 
 One JSON object per model: parts (device graphs), nodes, transposes, moved (elements that Transposes write), refused (Transposes of more
@@ -178,11 +180,20 @@ def raced(model, other, level, rounds):
     return {"ratio": spread(found.over("model")), "control": spread(found.control()), "seconds": found.median("other")}
 
 
-def cuda(model, level):
+def session_of(model):
+    """The option that a file is for."""
+    import onnx
+
+    said = {p.key: p.value for p in onnx.load(model, load_external_data=False).metadata_props}
+    return said.get("relayout.session", "prefer_nhwc=1")
+
+
+def cuda(model, level, session=None):
     """What the CUDA provider makes of a file when it is loaded."""
     import onnx
     import onnxruntime as ort
 
+    option, value = (session or session_of(model)).split("=")
     with tempfile.TemporaryDirectory() as folder:
         saved = str(Path(folder, "saved.onnx"))
         options = ort.SessionOptions()
@@ -190,13 +201,13 @@ def cuda(model, level):
         options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
         options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "saved.data")
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-        providers = [("CUDAExecutionProvider", {"prefer_nhwc": "1"}), "CPUExecutionProvider"]
-        session = ort.InferenceSession(str(model), options, providers=providers)
-        if "CUDAExecutionProvider" not in session.get_providers():
+        providers = [("CUDAExecutionProvider", {option: value}), "CPUExecutionProvider"]
+        loaded = ort.InferenceSession(str(model), options, providers=providers)
+        if "CUDAExecutionProvider" not in loaded.get_providers():
             return {"note": "no CUDA provider; is LD_LIBRARY_PATH set?"}
         graph = onnx.load(saved, load_external_data=False).graph
         given = onnx.shape_inference.infer_shapes(onnx.load(model), data_prop=True).graph
-        cpu = fallen_back(session)
+        cpu = fallen_back(loaded)
     count = collections.Counter(node.op_type for node in graph.node)
     size = sizes([graph, given])
     moved = sum(size(node.output[0]) or size(node.input[0]) or 0 for node in graph.node if node.op_type == "Transpose")
@@ -234,14 +245,16 @@ def one(args, models):
     try:
         if args.rounds:
             return raced(*models, args.level, args.rounds)
-        return {"qnn": qnn, "webgpu": webgpu, "cuda": cuda}[args.provider](models[0], args.level)
+        more = [args.session] if args.provider == "cuda" else []
+        return {"qnn": qnn, "webgpu": webgpu, "cuda": cuda}[args.provider](models[0], args.level, *more)
     except Exception as e:  # whatever a provider says to a model that it can't run
         return {"note": " ".join(str(e).split())[:300]}
 
 
-def asked(python, provider, models, level, timeout, rounds=0):
+def asked(python, provider, models, level, timeout, rounds=0, session=None):
     """What a process says that runs the interpreter which has the provider."""
     command = [str(python), __file__, "--provider", provider, "--level", level, "--rounds", str(rounds), "--one", *map(str, models)]
+    command += ["--session", session] if session else []
     driver = Path(python).parents[1] / "empty_driver"
     env = os.environ | ({"LD_LIBRARY_PATH": str(driver)} if provider == "cuda" and driver.exists() else {})
     try:
@@ -258,6 +271,7 @@ def main():
     parser.add_argument("--level", choices=LEVELS, default="ORT_ENABLE_ALL")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--session", help="with cuda: the option of the session, in place of the one that files name")
     parser.add_argument("--rounds", type=int, default=0, help="with webgpu and two models: time them in so many rounds")
     parser.add_argument("models", nargs="+", type=Path)
     args = parser.parse_args()
@@ -269,7 +283,7 @@ def main():
         # Some providers crash when the process ends.
         os._exit(0)
     for group in [models] if args.rounds else [[model] for model in models]:
-        row = asked(sys.executable, args.provider, group, args.level, args.timeout, args.rounds)
+        row = asked(sys.executable, args.provider, group, args.level, args.timeout, args.rounds, args.session)
         print(json.dumps({"model": group[0].stem} | row), flush=True)
 
 

@@ -29,6 +29,7 @@ mod quantize;
 mod readings;
 mod real;
 mod recurrent;
+mod rolled;
 mod rules;
 mod scans;
 mod sizes;

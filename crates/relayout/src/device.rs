@@ -2,11 +2,10 @@
 
 use crate::error::Error;
 use crate::model::Model;
-use crate::optimize::{graph_of_model, graph_of_result, on_device, optimize};
+use crate::optimize::{graph_of_model, on_device, optimize};
 use crate::options::Options;
 pub use crate::report::OnDevice;
 use crate::sizes::Sized;
-use relayout_ir::graph::Graph;
 use relayout_target_api::{DeviceMoves, Target as _};
 use relayout_targets::OrtNhwc;
 use relayout_targets::Provider;
@@ -27,8 +26,14 @@ pub struct DeviceAudit {
     pub counted: bool,
     /// What the device runs of the file.
     pub file: OnDevice,
+    /// What the device runs of the file in sessions without the provider's option, where files may be for these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_otherwise: Option<OnDevice>,
     /// Of what [`optimize`](crate::optimize) makes of it for target `ort-nhwc`.
     pub optimized: OnDevice,
+    /// The option of the sessions that the optimized file is for, where one decides how the provider runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// What the provider needs and the model lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -41,20 +46,22 @@ pub struct DeviceAudit {
 pub fn audit_device(model: &Model, provider: &Provider, options: &Options) -> Result<DeviceAudit, Error> {
     let options = &Sized::new(model, options)?.options;
     let target = OrtNhwc::of(provider.clone());
-    let of_file = |graph: &Graph| on_device(graph, &target, &options.dims).map_or(DeviceMoves::default(), |on| on.0);
-    let file = of_file(&graph_of_model(model)?);
+    let graph = graph_of_model(model)?;
+    let file = on_device(&graph, &target, &options.dims).map_or(DeviceMoves::default(), |on| on.0);
     let result = optimize(model, &target, options)?;
-    let optimized = match result.exported() {
-        Some((proto, payloads)) => of_file(&graph_of_result(model, proto, payloads)?),
-        None => file,
-    };
+    let in_session = result.report().device.as_ref();
     Ok(DeviceAudit {
         provider: provider.name.clone(),
         execution_provider: provider.execution_provider.clone(),
         since: provider.since().to_owned(),
         counted: provider.counted,
         file: file.into(),
-        optimized: optimized.into(),
+        file_otherwise: target
+            .in_other_sessions()
+            .and_then(|other| on_device(&graph, other, &options.dims))
+            .map(|on| on.0.into()),
+        optimized: in_session.map_or(file.into(), |device| device.after),
+        session: in_session.and_then(|device| device.session.clone()),
         remarks: target.remarks(&model.ir.graph),
     })
 }
@@ -66,9 +73,11 @@ impl DeviceAudit {
         let source = if self.counted { "compared with what the provider ran" } else { "not counted, from sources" };
         let (name, since) = (&self.execution_provider, &self.since);
         let _ = writeln!(text, "{name}, ONNX Runtime {since} and newer; predictions are {source}");
-        for (what, on) in
-            [("Transposes on the device", self.file), ("`optimize --target ort-nhwc` would leave", self.optimized)]
-        {
+        let session = self.session.as_ref().map_or(String::new(), |option| format!(" in sessions with {option}"));
+        let left = format!("`optimize --target ort-nhwc` would leave{session}");
+        let otherwise = self.file_otherwise.map(|on| ("in default sessions".to_owned(), on));
+        let lines = std::iter::once(("Transposes on the device".to_owned(), self.file)).chain(otherwise);
+        for (what, on) in lines.chain([(left, self.optimized)]) {
             let refused = if on.refused > 0 { format!(", {} of them refused", on.refused) } else { String::new() };
             let _ = writeln!(text, "{what}: {}, {} elements{refused}", on.transposes, on.elements);
         }

@@ -5,6 +5,7 @@ mod gains;
 mod report;
 mod result;
 mod rounds;
+mod sessions;
 mod write;
 
 use crate::error::Error;
@@ -28,11 +29,12 @@ use relayout_target_api::Target;
 use report::{filled, report_of, tell_of_result};
 use result::{Shown, settled};
 use rounds::{Made, Rounds, follow};
+use sessions::cheapest;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-pub(crate) use gains::{graph_of_model, graph_of_result, on_device};
+pub(crate) use gains::{graph_of_model, on_device};
 pub(crate) use report::{report_of_graph, traffic};
 pub use result::{Optimized, unchanged};
 
@@ -68,7 +70,7 @@ fn optimize_beside(
     options: &Options,
     path: Option<&Path>,
 ) -> Result<Optimized, Error> {
-    let made = |kept: &BTreeSet<u32>| decided(model, target, options, kept);
+    let made = |kept: &BTreeSet<u32>| cheapest(model, target, options, kept);
     Ok(checked(&Asked { model, target, options, path }, &made)?.chosen_as(options))
 }
 

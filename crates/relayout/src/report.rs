@@ -60,7 +60,8 @@ pub struct Report {
     pub before: Traffic,
     /// Moves that are left.
     pub after: Traffic,
-    /// What the device runs of the model's Transposes and of the result's, if the target is for an execution provider and the model changed.
+    /// What the device runs of the model's Transposes and of the result's, if the target is for an execution provider and the model changed,
+    /// or the provider has several kinds of sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceRecord>,
     /// Constants stored otherwise than before.
@@ -92,16 +93,42 @@ pub struct DeviceRecord {
     /// The option of ONNX Runtime's sessions that the result is for, where one decides how the provider runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// What moves of the result cost there in each run, those within kernels too, where files for other sessions were looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted_ns: Option<u64>,
+    /// A file for sessions with another option, whose moves cost no less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead: Option<OtherSession>,
+}
+
+/// What the device runs of the best file for sessions with another option.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OtherSession {
+    /// The option.
+    pub session: String,
+    /// Of its Transposes.
+    pub moves: OnDevice,
+    /// What its moves cost in each run, those within kernels too.
+    pub predicted_ns: u64,
 }
 
 impl DeviceRecord {
     /// In a part of a sentence.
     fn told(&self) -> String {
-        let DeviceRecord { before, after, session } = self;
+        let DeviceRecord { before, after, session, .. } = self;
+        let instead = self.predicted_ns.zip(self.instead.as_ref()).map_or(String::new(), |(ns, other)| {
+            let OtherSession { session, moves, predicted_ns } = other;
+            let (own, theirs) = (time(ns), time(*predicted_ns));
+            format!(
+                "; its moves take {own} (predicted), of a file for {session} {theirs} with {} Transposes",
+                moves.transposes
+            )
+        });
         let session = session.as_ref().map_or(String::new(), |option| format!(", in sessions with {option}"));
         let (from, to) = (elements(before.elements), elements(after.elements));
         format!(
-            "on the device{session}: Transposes {} -> {}, {from} -> {to} (predicted)",
+            "on the device{session}: Transposes {} -> {}, {from} -> {to} (predicted){instead}",
             before.transposes, after.transposes
         )
     }

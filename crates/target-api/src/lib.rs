@@ -319,6 +319,12 @@ pub trait Target: Sync {
         None
     }
 
+    /// A target for the same device whose files need other options of the runtime. A file is made for each, and the one is taken of which
+    /// [`Target::on_device`] says the lower cost.
+    fn in_other_sessions(&self) -> Option<&dyn Target> {
+        None
+    }
+
     /// Cost of a move; `None` where the dialect has none.
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost>;
 

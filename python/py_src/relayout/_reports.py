@@ -182,6 +182,18 @@ class OnDevice:
 
 
 @dataclass(frozen=True)
+class OtherSession:
+    """What the device runs of the best file for sessions with another option."""
+
+    session: str
+    """The option."""
+    moves: OnDevice
+    """Of its Transposes."""
+    predicted_ns: int
+    """What its moves cost in each run, those within kernels too."""
+
+
+@dataclass(frozen=True)
 class Device:
     """What the device of an execution provider runs of a model and of its result, as it is predicted."""
 
@@ -191,6 +203,10 @@ class Device:
     """Of the result."""
     session: str | None = None
     """The option of ONNX Runtime's sessions that the result is for, where one decides how the provider runs."""
+    predicted_ns: int | None = None
+    """What moves of the result cost there in each run, those within kernels too, where files for other sessions were looked at."""
+    instead: OtherSession | None = None
+    """A file for sessions with another option, whose moves cost no less."""
 
 
 @dataclass(frozen=True)

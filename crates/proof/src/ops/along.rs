@@ -2,6 +2,7 @@
 
 use super::joins::{self, behind};
 use super::picks::{adjoin, listed, of_repeats, parts_of, pick, range};
+use super::rolled::rolled;
 use super::{Call, Made, Results, axes_of, axis_of, blocked, movement, one, pads};
 use crate::files::model::ReadingOf;
 use crate::terms::arg::{Acted, Op};
@@ -108,7 +109,10 @@ fn gather(call: &mut Call<'_>) -> Made {
         part_of_open(call.terms, &x, axis, [index, end, 1])?
     } else {
         let indices: Vec<i64> = indices.into_iter().map(|i| if i < 0 { i + extent } else { i }).collect();
-        pick_blocked(call, &x, axis, &indices)?
+        match rolled(call, &x, axis, &indices) {
+            Some(y) => y?,
+            None => pick_blocked(call, &x, axis, &indices)?,
+        }
     };
     let mut to = y.shape();
     to.splice(axis..=axis, list.shape());

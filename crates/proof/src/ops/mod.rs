@@ -24,6 +24,7 @@ mod placed;
 mod quantize;
 mod recurrent;
 mod reduced;
+mod rolled;
 mod signed;
 mod sized;
 mod sums;

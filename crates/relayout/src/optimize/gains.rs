@@ -1,5 +1,6 @@
 //! Whether a result gains anything on the device that a target is for.
 
+use super::sessions::session_of;
 use crate::error::Error;
 use crate::model::Model;
 use crate::report::DeviceRecord;
@@ -12,7 +13,6 @@ use relayout_onnx::proto::ModelProto;
 use relayout_onnx::write::Payloads;
 use relayout_target_api::hints::{Hints, Size};
 use relayout_target_api::{Cost, DeviceMoves, Target};
-use relayout_targets::SESSION_KEY;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -44,8 +44,8 @@ impl Gain {
 
     /// For the report, with the option of sessions that the target's metadata names.
     pub(super) fn record(&self, metadata: &[(String, String)]) -> DeviceRecord {
-        let session = metadata.iter().find(|(key, _)| key == SESSION_KEY).map(|(_, option)| option.clone());
-        DeviceRecord { before: self.before.0.into(), after: self.after.0.into(), session }
+        let (before, after) = (self.before.0.into(), self.after.0.into());
+        DeviceRecord { before, after, session: session_of(metadata), predicted_ns: None, instead: None }
     }
 }
 

@@ -438,6 +438,13 @@ fn webgpu_interpolates_images_only_channels_first() {
     assert_eq!(count(&on_webgpu(&resized("linear")), "Resize"), 0);
 }
 
+/// A provider in sessions that run convolutions channels last, and no others: of networks as small as these the others run moves faster.
+fn channels_last(provider: &str) -> Provider {
+    let mut provider = Provider::of(provider).expect("a known provider");
+    provider.channels_first = None;
+    provider
+}
+
 /// The model for CUDA, its results held against those of the input, and the Transposes that are left of both on the device.
 fn on_cuda(net: &Net) -> (ModelProto, [usize; 2]) {
     audited(net, "cuda")
@@ -446,7 +453,7 @@ fn on_cuda(net: &Net) -> (ModelProto, [usize; 2]) {
 /// The model for a provider, its results held against those of the input, and the Transposes that are predicted of both.
 fn audited(net: &Net, provider: &str) -> (ModelProto, [usize; 2]) {
     let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
-    let provider = Provider::of(provider).expect("a known provider");
+    let provider = channels_last(provider);
     let left = audit_device(&model, &provider, &Options::default()).expect("it is audited");
     let result = optimize(&model, &OrtNhwc::of(provider), &Options::default().strict()).expect("it is optimized");
     let bytes = result.to_bytes().expect("it is written");
@@ -479,7 +486,7 @@ fn a_network_whose_images_are_resized_leaves_the_transposes_of_its_ends_on_cuda(
     }
     let net = unet("linear", "half_pixel");
     let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
-    let target = OrtNhwc::of(Provider::of("cuda").expect("a known provider"));
+    let target = OrtNhwc::of(channels_last("cuda"));
     let exact = optimize(&model, &target, &Options::default().numerics(Numerics::Exact)).expect("it is optimized");
     let exact = ModelProto::decode(&*exact.to_bytes().expect("it is written")).expect("a model");
     assert_eq!(count(&exact, "Resize"), 3, "every bit has to stay");
@@ -520,6 +527,127 @@ fn a_normalization_over_one_group_stays_where_features_lie_on_cuda() {
     let b = unet.conv(&n, 24, 24);
     let (_, [before, left]) = on_cuda(&unet.end(&b, 24, "1"));
     assert!(left < before && left <= 2, "{before} to {left}");
+}
+
+/// Rows and columns of images that are taken apart into windows.
+const WINDOWED: i64 = 14;
+
+/// An image `x` whose rows or columns are rolled.
+fn rolled(net: Net, x: &str, y: &str, axis: i64, by: i64) -> Net {
+    let [a, b] = ["head", "tail"].map(|what| format!("{y}_{what}"));
+    let [at, along] = ["at", "along"].map(|what| format!("{y}_{what}"));
+    let net = net.ints(&at, &[by]).ints(&along, &[axis]);
+    let net = net.node("Slice", &[x, &at, "end", &along], &a).node("Slice", &[x, "start", &at, &along], &b);
+    net.node_with("Concat", &[&a, &b], y, &[("axis", &[axis])])
+}
+
+/// A map of shifted windows, from a product to a sum.
+fn shifted(across: i64) -> Net {
+    let net = Net::new(17).input("x", F32, &[1, WINDOWED, WINDOWED, 8]).floats("w", F32, &[8, 8], true);
+    let net = net.ints("start", &[0]).ints("end", &[i64::MAX]).node("MatMul", &["x", "w"], "m");
+    let net = rolled(rolled(net, "m", "r1", 1, 3), "r1", "r2", across, 3).ints("apart", &[1, 2, 7, 2, 7, 8]);
+    let net = net.node("Reshape", &["r2", "apart"], "a").node_with(
+        "Transpose",
+        &["a"],
+        "b",
+        &[("perm", &[0, 1, 3, 2, 4, 5])],
+    );
+    let net = net.ints("windows", &[4, 49, 8]).node("Reshape", &["b", "windows"], "c").node("Sigmoid", &["c"], "d");
+    let net = net.ints("together", &[1, 2, 2, 7, 7, 8]).ints("whole", &[1, WINDOWED, WINDOWED, 8]);
+    let net = net.node("Reshape", &["d", "together"], "e").node_with(
+        "Transpose",
+        &["e"],
+        "f",
+        &[("perm", &[0, 1, 3, 2, 4, 5])],
+    );
+    let net = net.node("Reshape", &["f", "whole"], "g");
+    rolled(rolled(net, "g", "r3", 1, -3), "r3", "r4", across, -3).node("Add", &["r4", "x"], "s").node(
+        "Relu",
+        &["s"],
+        "y",
+    )
+}
+
+#[test]
+fn rows_of_shifted_windows_are_picked_once_on_cuda() {
+    let moves = |model: &ModelProto| ["Gather", "Slice", "Concat", "Transpose"].map(|op| count(model, op));
+    let net = shifted(2).output("y", F32);
+    assert_eq!(moves(&on_cuda(&net).0), [2, 0, 0, 0]);
+    assert_eq!(count(&optimized(&net), "Gather"), 0, "the data of QNN says nothing of it");
+    let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
+    let exact = optimize(&model, &OrtNhwc::of(channels_last("cuda")), &Options::default().numerics(Numerics::Exact));
+    let exact = ModelProto::decode(&*exact.expect("it is optimized").to_bytes().expect("it is written"));
+    assert_eq!(moves(&exact.expect("a model")), [2, 0, 0, 0], "no bit changes");
+    // Another reads what is between: rows are picked from there on.
+    let read = shifted(2).node("Relu", &["r1"], "z").output("y", F32).output("z", F32);
+    assert_eq!(moves(&on_cuda(&read).0), [3, 0, 0, 0]);
+    // What moves along the innermost axis is not rows.
+    assert!(count(&on_cuda(&shifted(3).output("y", F32)).0, "Concat") >= 2);
+}
+
+/// Four convolutions of so many channels and rows, with a shuffle of channels behind the first one.
+fn convolutions(side: i64, channels: i64) -> Net {
+    let mut net = Net::new(17).input("x", F32, &[1, 3, side, side]).ints("whole", &[1, channels, side, side]);
+    net = net.ints("parts", &[1, 2, channels / 2, side, side]);
+    let mut x = "x".to_owned();
+    for (i, from) in [3, channels, channels, channels].into_iter().enumerate() {
+        let [w, y] = ["w", "y"].map(|what| format!("{what}{i}"));
+        net = net.floats(&w, F32, &[channels, from, 1, 1], true).node("Conv", &[&x, &w], &y);
+        x = y;
+        if i == 0 {
+            net = net.node("Reshape", &[&x, "parts"], "a").node_with(
+                "Transpose",
+                &["a"],
+                "b",
+                &[("perm", &[0, 2, 1, 3, 4])],
+            );
+            net = net.node("Reshape", &["b", "whole"], "c");
+            x = "c".to_owned();
+        }
+    }
+    net.output(&x, F32)
+}
+
+#[test]
+fn a_file_for_cuda_is_for_the_sessions_whose_moves_cost_less() {
+    // What kernels turn by themselves in default sessions grows with the images; two Transposes of a small one are two starts of a kernel.
+    for (side, channels, session, other) in
+        [(6, 4, "prefer_nhwc=0", "prefer_nhwc=1"), (112, 64, "prefer_nhwc=1", "prefer_nhwc=0")]
+    {
+        let net = convolutions(side, channels);
+        let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
+        let target = OrtNhwc::of(Provider::of("cuda").expect("a known provider"));
+        let result = optimize(&model, &target, &Options::default().strict()).expect("it is optimized");
+        let device = result.report().device.clone().expect("a device");
+        let instead = device.instead.expect("another kind of sessions");
+        assert_eq!((device.session.as_deref(), instead.session.as_str()), (Some(session), other));
+        assert!(device.predicted_ns.is_some_and(|ns| ns < instead.predicted_ns), "{side}");
+        let line = result.report().line();
+        assert!(
+            line.contains(&format!("in sessions with {session}")) && line.contains(&format!("for {other}")),
+            "{line}"
+        );
+        let bytes = result.to_bytes().expect("it is written");
+        held(&net, &bytes);
+        let written = Model::from_bytes(bytes.into(), None).expect("it opens");
+        assert_eq!(written.metadata("relayout.session"), Some(session));
+        let audit = audit_device(&model, &Provider::of("cuda").expect("a known provider"), &Options::default());
+        let audit = audit.expect("it is audited");
+        assert_eq!((audit.session.as_deref(), audit.optimized), (Some(session), device.after));
+        assert!(!optimize(&written, &target, &Options::default()).expect("it is optimized").report().changed);
+    }
+}
+
+#[test]
+fn a_model_that_gains_nothing_in_any_session_says_for_which_it_is() {
+    let net = Net::new(17).input("x", F32, &[1, 3, 6, 6]).floats("w", F32, &[4, 3, 1, 1], true);
+    let net = net.node("Conv", &["x", "w"], "y").output("y", F32);
+    let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
+    let target = OrtNhwc::of(Provider::of("cuda").expect("a known provider"));
+    let result = optimize(&model, &target, &Options::default().strict()).expect("it is optimized");
+    assert!(!result.report().changed);
+    let line = result.report().line();
+    assert!(line.contains("in sessions with prefer_nhwc=0: Transposes 0 -> 0"), "{line}");
 }
 
 /// Queries, keys and values of several windows, of one product; so many of the three are read.

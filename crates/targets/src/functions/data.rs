@@ -44,6 +44,9 @@ pub(super) struct Ops {
     pub(super) anchor_moves_percent: u64,
     /// What one of the other ops that have kernels costs beyond its kernel, in percent of moving its operands and result once.
     pub(super) other_moves_percent: u64,
+    /// Ops that the libraries of the target's runtime have fast kernels for channels first only: they run as ONNX has them.
+    #[serde(default)]
+    pub(super) channels_first: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

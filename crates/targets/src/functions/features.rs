@@ -132,7 +132,7 @@ impl Calls {
         if let Some(kernels) = self.dequantized_weights(query) {
             return Some(kernels);
         }
-        let used = Use::of(query)?;
+        let used = Use::of(query).filter(|used| !self.data.ops.channels_first.iter().any(|op| op == used.name))?;
         let (x, y) = (node.operand(0)?, only_result(node)?);
         let (mut dtype, rank) = kind(graph, x)?;
         if used.name == "QuantizeLinear" {

@@ -8,6 +8,7 @@ mod constant_weights;
 mod contributed_norm;
 mod delay_transposes;
 mod digits;
+mod gather_rows;
 mod group_norm;
 mod heads;
 mod join_norms;
@@ -58,6 +59,8 @@ pub struct OrtNhwc {
     forms: Arc<[Box<dyn TargetForm>]>,
     passes: Arc<[Pass]>,
     source: String,
+    /// The same for sessions that run nothing channels last.
+    first: Option<Arc<OrtNhwc>>,
 }
 
 /// What moves cost on the provider's device.
@@ -94,8 +97,9 @@ impl OrtNhwc {
     pub fn of(provider: Provider) -> OrtNhwc {
         let source =
             format!("a model of {}, ONNX Runtime {} and newer: {}", provider.about, provider.since(), provider.source);
+        let first = provider.channels_first().map(|first| Arc::new(OrtNhwc::of(first)));
         let quantized_units = provider.device.quantized_units;
-        let parts = part_units::pass(&provider);
+        let (parts, rows) = (part_units::pass(&provider), gather_rows::pass(&provider));
         let rates = Arc::new(Rates { provider });
         let mut forms: Vec<Box<dyn TargetForm>> = vec![
             Box::new(wrapped::Wrapped(Arc::clone(&rates))),
@@ -111,6 +115,7 @@ impl OrtNhwc {
         }
         let mut passes = vec![
             parts,
+            rows,
             digits::pass(),
             order_channels::pass(),
             pick_channels::pass(quantized_units),
@@ -132,7 +137,7 @@ impl OrtNhwc {
         if !rates.provider.wraps("Resize") {
             forms.push(Box::new(resized::Resized(Arc::clone(&rates))));
         }
-        OrtNhwc { rates, forms: forms.into(), passes: passes.into(), source }
+        OrtNhwc { rates, forms: forms.into(), passes: passes.into(), source, first }
     }
 }
 
@@ -262,7 +267,13 @@ impl Target for OrtNhwc {
         let elements = Cost::new(moves.elements / self.rates.provider.device.elements_per_ns);
         let host = predict::on_host(graph, &self.rates.provider, sizes) / self.rates.provider.device.elements_per_ns;
         let weights = constant_weights::turned(graph, &self.rates.provider);
-        Some((moves, nodes + elements + weights + Cost::new(host).times(REFUSED)))
+        let kernels =
+            predict::in_kernels(graph, &self.rates.provider, sizes) / self.rates.provider.device.elements_per_ns;
+        Some((moves, nodes + elements + weights + Cost::new(kernels) + Cost::new(host).times(REFUSED)))
+    }
+
+    fn in_other_sessions(&self) -> Option<&dyn Target> {
+        self.first.as_deref().map(|first| first as &dyn Target)
     }
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {

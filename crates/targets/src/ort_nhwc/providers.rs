@@ -36,6 +36,9 @@ pub struct Provider {
     /// The option of the provider without which it runs nothing channels last.
     #[serde(default)]
     pub session: Option<String>,
+    /// Its sessions that run nothing channels last, if files may be for them as well.
+    #[serde(default)]
+    pub channels_first: Option<ChannelsFirst>,
     /// Where the data comes from.
     pub source: String,
     /// Whether Transposes were counted with it.
@@ -46,6 +49,18 @@ pub struct Provider {
     /// Whether files may have ops of [`MICROSOFT`] that only this provider runs.
     #[serde(skip)]
     allowed: bool,
+}
+
+/// Sessions in which a provider runs nothing channels last.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChannelsFirst {
+    /// The option that makes such a session.
+    pub session: String,
+    /// What the provider is for there.
+    pub about: String,
+    /// Ops over all channels whose kernels bring what they read to channels last by themselves, and their results back.
+    pub turns: Vec<String>,
 }
 
 /// What a Transpose costs, and what it may be.
@@ -80,6 +95,9 @@ pub struct Device {
     /// node, also the one that dequantizes weights in each run.
     #[serde(default = "yes")]
     pub quantized_units: bool,
+    /// Whether rows that several nodes move, one after the other, are picked by one Gather in their place.
+    #[serde(default)]
+    pub gathers_rows: bool,
     /// Whether units of integers in one op, such as `QLinearConv`, become such ops between `DequantizeLinear` and `QuantizeLinear`.
     #[serde(default)]
     pub parts_units: bool,
@@ -185,6 +203,29 @@ impl Provider {
         Ok(self)
     }
 
+    /// The provider in its sessions that run nothing channels last; `None` without data of such, or if this is one of them.
+    #[must_use]
+    pub fn channels_first(&self) -> Option<Provider> {
+        let ChannelsFirst { session, about, .. } = self.channels_first.clone()?;
+        let mut first = Provider { session: Some(session), about, ..self.clone() };
+        if self.session == first.session {
+            return None;
+        }
+        for version in &mut first.versions {
+            version.nhwc.clear();
+            version.nhwc_since.clear();
+        }
+        Some(first)
+    }
+
+    /// Ops over all channels whose kernels turn what they read and leave: of sessions that run nothing channels last.
+    pub(super) fn turns(&self) -> &[String] {
+        self.channels_first
+            .as_ref()
+            .filter(|first| self.session.as_ref() == Some(&first.session))
+            .map_or(&[], |first| &first.turns)
+    }
+
     /// Whether files may have this op of domain [`MICROSOFT`].
     pub(super) fn contributes(&self, op: &str) -> bool {
         self.allowed && self.newest().is_some_and(|version| version.contributed.iter().any(|known| known == op))
@@ -198,6 +239,11 @@ impl Provider {
     /// Whether ONNX Runtime puts Transposes around this op.
     pub fn wraps(&self, op: &str) -> bool {
         self.newest().is_some_and(|version| version.nhwc.iter().any(|known| known == op))
+    }
+
+    /// Whether ONNX Runtime puts Transposes around any op.
+    pub(super) fn wraps_any(&self) -> bool {
+        self.newest().is_some_and(|version| !version.nhwc.is_empty() || !version.nhwc_since.is_empty())
     }
 
     /// Whether ONNX Runtime puts Transposes around this op of an operator set: what it does with a file, which decisions may leave out.

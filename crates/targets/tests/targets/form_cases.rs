@@ -5,7 +5,7 @@
 //! it reads and leaves, and the graph once it is written; behind that of a miss, `nothing`. `BLESS=1` writes what is behind the
 //! arrows. Nothing is executed here; `ops/form_laws.rs` of crate `relayout` runs what the hits write.
 
-use crate::taking::{Case, cases, family, measured, target, targets, told};
+use crate::taking::{Case, cases, family, lacks_kernels, measured, target, targets, told};
 use relayout_target_api::Target;
 use relayout_targets::{Block, OrtCpu};
 use std::collections::BTreeSet;
@@ -95,21 +95,19 @@ fn every_offer_for_every_target_has_a_price_and_can_be_written() {
     assert!(problems.is_empty(), "{problems}");
 }
 
-/// What has no kernel of bfloat16 in the runtime: convolutions, Einsum, and the normalization of com.microsoft.
-const NOT_OF_BRAIN_FLOATS: &[&str] = &["projection/hit_over_heads", "turned_product/", "contributed_group_norm/"];
-
 #[test]
 fn halves_get_every_form_of_ort_nhwc_that_float32_gets() {
     let mut problems = String::new();
-    for case in cases().iter().filter(|case| case.family == "ort-nhwc" && case.is_hit() && case.graph.contains("f32["))
-    {
-        let target = target(&case.target);
-        let offers = case.offered(target.as_ref()).unwrap().len();
-        for dtype in ["f16", "bf16"] {
-            let halves = case.in_type(dtype).offered(target.as_ref()).unwrap().len();
-            let fewer = dtype == "bf16" && NOT_OF_BRAIN_FLOATS.iter().any(|name| case.name().contains(name));
-            if halves != offers && !fewer {
-                let _ = writeln!(problems, "{} of {dtype}: {halves} offers, {offers} of float32", case.name());
+    let hits = || cases().iter().filter(|case| case.family == "ort-nhwc" && case.is_hit() && case.graph.contains(" f32["));
+    for name in ["ort-nhwc", "ort-nhwc/webgpu", "ort-nhwc/cuda", "ort-nhwc/cuda+com.microsoft"] {
+        let target = target(name);
+        for case in hits() {
+            let offers = case.offered(target.as_ref()).unwrap().len();
+            for dtype in ["f16", "bf16"] {
+                let halves = case.in_type(dtype).offered(target.as_ref()).unwrap().len();
+                if halves != offers && !lacks_kernels(case, dtype) {
+                    let _ = writeln!(problems, "{} of {dtype}: {halves} offers, {offers} of float32", case.name());
+                }
             }
         }
     }

@@ -253,3 +253,38 @@ fn cuda_takes_a_transpose_in_together_with_the_scale_behind_it() {
     assert_eq!(on("cuda", &text("1] = const")), [0, 0]);
     assert_eq!(on("cuda", &text("2,5,4] = input")), [1, 40], "this is no scale");
 }
+
+#[test]
+fn default_sessions_of_cuda_run_convolutions_channels_first_and_turn_images_in_kernels() {
+    use relayout_target_api::Target as _;
+    use relayout_targets::OrtNhwc;
+    let text = |group: i64| {
+        format!(
+            "graph g opset=17
+  %x: f32[1,500,8,8] = input
+  %w: f32[500,{},1,1] = const
+  %y: f32[1,500,8,8] = Conv(%x, %w) {{group={group}}}
+  output %y
+",
+            500 / group
+        )
+    };
+    let cuda = OrtNhwc::of(Provider::of("cuda").unwrap());
+    let first = cuda.in_other_sessions().unwrap();
+    assert!(first.in_other_sessions().is_none());
+    assert_eq!(
+        first.metadata(),
+        [("relayout.provider", "cuda"), ("relayout.session", "prefer_nhwc=0")]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()))
+    );
+    let cost = |group: i64| {
+        let mut graph = parse(&text(group)).unwrap();
+        assert!(infer_graph(&mut graph, &mut 0).is_empty());
+        let hints = Hints::new(&BTreeMap::new(), &graph);
+        let (moves, cost) = first.on_device(&graph, &hints).unwrap();
+        assert_eq!(moves.transposes, 0);
+        cost.get()
+    };
+    // 64,000 elements, 250 in a nanosecond; depthwise convolutions have kernels of their own.
+    assert_eq!([cost(1), cost(500)], [256, 0]);
+}

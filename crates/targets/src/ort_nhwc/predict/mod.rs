@@ -11,7 +11,7 @@ mod push;
 use super::Provider;
 use net::Net;
 use push::{Rules, When, push, turn};
-use relayout_ir::graph::Graph;
+use relayout_ir::graph::{Graph, Node as IrNode, ValueId};
 use relayout_target_api::{DeviceMoves, Sizes};
 
 /// Predicts what runs of a model. Its bodies run on the host. Types have to be inferred.
@@ -19,8 +19,11 @@ pub fn predict(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> DeviceM
     let mut net = Net::build(graph, sizes);
     let rules = |when| Rules { when, splits: provider.splits(), flattens: provider.flattens() };
     push(&mut net, rules(When::Loaded));
-    wrap(&mut net, provider);
-    push(&mut net, rules(When::Wrapped));
+    // Where the provider runs nothing channels last, the runtime does not transform layouts, and moves nothing once more.
+    if provider.wraps_any() {
+        wrap(&mut net, provider);
+        push(&mut net, rules(When::Wrapped));
+    }
     if provider.device.fuses_products {
         products::take_in(&mut net);
     }
@@ -40,6 +43,20 @@ pub(super) fn on_host(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> 
             .fold(on_host(body, provider, sizes), u64::saturating_add)
     };
     bodies.map(of_body).fold(0, u64::saturating_add)
+}
+
+/// Elements that kernels turn by themselves, of images and of results, where nothing runs channels last.
+pub(super) fn in_kernels(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> u64 {
+    let size = |v: Option<ValueId>| {
+        let shape = v.and_then(|v| sizes.shape(graph, v)).unwrap_or_default();
+        shape.iter().fold(1u64, |a, &b| a.saturating_mul(b))
+    };
+    let whole = |node: &IrNode| node.int("group").unwrap_or(1) == 1;
+    let turned = graph
+        .nodes()
+        .map(|n| graph.node(n))
+        .filter(|node| node.onnx().is_some_and(|op| provider.turns().iter().any(|known| known == op)) && whole(node));
+    turned.map(|node| size(node.operand(0)).saturating_add(size(node.result(0)))).fold(0, u64::saturating_add)
 }
 
 /// Puts ops that run channels last between Transposes.

@@ -8,6 +8,8 @@
 //! ```text
 //! [H', H] x [N, H, W C] -> [N, H', W C]        [W', W] x [N, H', W, C] -> [N, H', W', C]
 //! ```
+//!
+//! Of one pixel, as a pool over the whole image leaves it, each element of the result is that pixel: an Expand.
 
 mod weights;
 
@@ -68,8 +70,9 @@ impl TargetForm for Resized {
         if let Some(first) = ins.first_mut() {
             first.clone_from(&last);
         }
-        let cost = resize.linear.as_ref().map_or(Cost::ZERO, |linear| self.products(linear));
-        let adds_zeros = resize.linear.is_some();
+        let products = resize.linear.as_ref().filter(|linear| !linear.is_of_one_pixel());
+        let cost = products.map_or(Cost::ZERO, |linear| self.products(linear));
+        let adds_zeros = products.is_some();
         vec![Offer { form: FORM, layouts: KernelLayouts { ins, outs: vec![last] }, cost, becomes: None, adds_zeros }]
     }
 
@@ -84,6 +87,7 @@ impl TargetForm for Resized {
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
         let resize = Resize::recognize(piece.graph, piece.node);
         let made = resize.and_then(|resize| match &resize.linear {
+            Some(linear) if linear.is_of_one_pixel() => linear.expand(piece),
             Some(linear) => linear.write(piece, &resize),
             None => resize.pick(piece),
         });
@@ -231,6 +235,22 @@ impl Linear {
         let apart = made.add(apart, Left::row_major(made.named("columns"), ty(&image)));
         let by_columns = self.matrix(&mut made, columns, "of_columns")?;
         made.become_op(Made::op("", "MatMul", 0, [by_columns, apart]).in_layouts(Vec::new(), vec![Some(stored)]));
+        Some(made)
+    }
+
+    fn is_of_one_pixel(&self) -> bool {
+        self.lines.iter().all(|line| line.from == 1)
+    }
+
+    /// One pixel, everywhere.
+    fn expand(&self, piece: &Piece<'_>) -> Option<Fragment> {
+        let stored = piece.layouts.outs.first().cloned().flatten()?;
+        let [rows, columns] = self.lines.each_ref().map(|line| line.to);
+        let mut made = Fragment::new(piece, FORM);
+        let extents = made.constant(made.named("extents"), Constant::ints(&[1, rows, columns, 1]));
+        let x = piece.graph.node(piece.node).operand(0)?;
+        let op = Made::op("", "Expand", 0, [x.into(), extents]);
+        made.become_op(op.in_layouts(vec![Some(stored.clone())], vec![Some(stored)]));
         Some(made)
     }
 
