@@ -2,7 +2,7 @@
 //! moves stay, what it would take for each of them to go.
 
 use super::candidates::{Candidates, Choice, ScopeCandidates};
-use super::plan::{Chosen, Plan, is_transpose, move_cost, move_kind, moved_as};
+use super::plan::{Chosen, Plan, is_transpose, move_cost, move_kind};
 use super::problem::{Posed, SolveRecord};
 use super::regions;
 use super::scopes::Scopes;
@@ -306,8 +306,7 @@ impl<'a, 'g> Decision<'a, 'g> {
                     }
                     let weight = self.scopes.list[s].weight;
                     let cost = move_cost(graph, value, &from, &to, self.target, self.hints).times(weight);
-                    let written = moved_as(graph, value, self.target);
-                    let bytes = self.hints.bytes(graph, written).saturating_mul(weight);
+                    let bytes = self.hints.bytes(graph, value).saturating_mul(weight);
                     moves.push(Standing { scope: s, value, from, to, cost, bytes });
                 }
             }

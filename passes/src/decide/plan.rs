@@ -6,7 +6,7 @@ use super::scopes::{BodyKey, Crossing, Scopes};
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::op::read::paired;
+use relayout_ir::op::read::between_units;
 use relayout_target_api::hints::Hints;
 use relayout_target_api::{Cost, MoveKind, MoveQuery, NodeQuery, Offer, Raised, Sizes, Target};
 use rustc_hash::FxHashMap;
@@ -344,7 +344,7 @@ impl Price {
         hints: &Hints,
     ) -> Price {
         let moves = move_kind(graph, v, from, to) == MoveKind::Permute;
-        let bytes = if moves { hints.bytes(graph, moved_as(graph, v, target)) } else { 0 };
+        let bytes = if moves { hints.bytes(graph, v) } else { 0 };
         Price { cost: move_cost(graph, v, from, to, target, hints), bytes }
     }
 
@@ -380,9 +380,10 @@ impl Sum for Price {
     }
 }
 
-/// The value that is moved where this one is wanted otherwise: floats in place of the integers of a pair that stays one (`keep_pairs`).
-pub(super) fn moved_as(graph: &Graph, v: ValueId, target: &dyn Target) -> ValueId {
-    if target.capabilities().keeps_pairs { paired(graph, v).unwrap_or(v) } else { v }
+/// Whether a value is what a `DequantizeLinear` reads of the `QuantizeLinear` before it, and no move may part the two: floats move before or behind
+/// them.
+pub(super) fn is_pair(graph: &Graph, v: ValueId, target: &dyn Target) -> bool {
+    target.capabilities().keeps_pairs && between_units(graph, v)
 }
 
 /// Cost of one move of a value between two layouts.
@@ -400,9 +401,11 @@ pub(super) fn move_cost(
     // A target may write moves of volumes as moves of images, which has to be possible.
     let possible = target.can_move(graph, v, from, to);
     let Some(shape) = hints.shape(graph, v).filter(|_| possible) else { return Cost::INFINITE };
-    let written = moved_as(graph, v, target);
-    let (kind, bytes) = (move_kind(graph, v, from, to), hints.bytes(graph, written));
-    let dtype = graph.value(written).ty.dtype();
+    let (kind, bytes) = (move_kind(graph, v, from, to), hints.bytes(graph, v));
+    if kind == MoveKind::Permute && is_pair(graph, v, target) {
+        return Cost::INFINITE;
+    }
+    let dtype = graph.value(v).ty.dtype();
     target
         .move_cost(&MoveQuery::permute(from, to, &shape).kind(kind).dtype(dtype).bytes(bytes))
         .unwrap_or(Cost::INFINITE)

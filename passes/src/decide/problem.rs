@@ -3,7 +3,7 @@
 
 use super::candidates::{Candidates, Choice};
 use super::pieces::Runs;
-use super::plan::{Chosen, move_cost, moved_as};
+use super::plan::{Chosen, is_pair, move_cost};
 use super::scopes::{Crossing, Scopes};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
@@ -134,7 +134,7 @@ type Layouts = SmallVec<[Layout; 2]>;
 struct Network<'a, 'g> {
     posed: Posed,
     /// Costs of moves by what they depend on. Networks repeat themselves: most values have the type and the layouts of others.
-    moves: FxHashMap<(Type, StorageRule, Layouts), Vec<Cost>>,
+    moves: FxHashMap<(Type, StorageRule, bool, Layouts), Vec<Cost>>,
     scopes: &'a Scopes<'g>,
     candidates: &'a Candidates,
     target: &'a dyn Target,
@@ -227,8 +227,8 @@ impl<'a, 'g> Network<'a, 'g> {
     /// Costs of the moves of a value between all of its layouts, each row those from one.
     fn moves(&mut self, graph: &Graph, v: ValueId, layouts: &Layouts) -> &[Cost] {
         let (target, hints) = (self.target, self.hints);
-        let written = moved_as(graph, v, target);
-        self.moves.entry((graph.value(written).ty.clone(), graph.storage, layouts.clone())).or_insert_with(|| {
+        let key = (graph.value(v).ty.clone(), graph.storage, is_pair(graph, v, target), layouts.clone());
+        self.moves.entry(key).or_insert_with(|| {
             let pairs = layouts.iter().flat_map(|from| layouts.iter().map(move |to| (from, to)));
             pairs.map(|(from, to)| move_cost(graph, v, from, to, target, hints)).collect()
         })

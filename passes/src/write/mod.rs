@@ -6,7 +6,6 @@ mod fold_shuffles;
 pub mod fold_weights;
 pub mod hoist;
 pub mod join_moves;
-mod keep_pairs;
 pub mod materialize;
 pub mod raise_digits;
 pub mod raise_operands;
@@ -23,7 +22,6 @@ use crate::state::Step;
 /// The passes, in their order.
 pub(crate) const PASSES: &[Step<'static>] = &[
     materialize::PASS,
-    keep_pairs::PASS,
     spell_forms::PASS,
     raise_operands::PASS,
     raise_digits::PASS,

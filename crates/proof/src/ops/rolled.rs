@@ -132,7 +132,7 @@ fn digits(count: i64, place: impl Fn(i64) -> Option<i64>) -> Option<Vec<[i64; 2]
     while block < count {
         let stride = place(block).filter(|stride| *stride > 0)?;
         let more = |extent: i64| extent * block < count && place(extent * block) == Some(extent * stride);
-        let extent = (1..).find(|extent| !more(*extent))?;
+        let extent = (1..=count).find(|extent| !more(*extent))?;
         (extent > 1 && count / block % extent == 0).then_some(())?;
         found.insert(0, [extent, stride]);
         block *= extent;

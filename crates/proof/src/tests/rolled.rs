@@ -3,6 +3,9 @@
 use super::volumes::ints;
 use super::*;
 
+/// A node: its result, its op, its operands and its attributes.
+type Step = (String, &'static str, Vec<String>, Vec<(&'static str, Attr)>);
+
 /// `x` as two images of 6 rows and 4 columns, rolled by `by`, in windows of `window`; or put together of these and rolled.
 struct Shift {
     by: [i64; 2],
@@ -18,11 +21,11 @@ impl Shift {
 
     /// By ops that move one axis each.
     fn step_by_step(&self) -> Model {
-        let mut lines: Vec<(String, &str, Vec<String>, Vec<(&str, Attr)>)> = Vec::new();
+        let mut lines: Vec<Step> = Vec::new();
         let mut x = "x".to_owned();
         let shape = self.apart();
         let together = [0, 1, 3, 2, 4, 5].map(|at: usize| shape[at]);
-        let view = |x: &str, lines: &mut Vec<(String, &str, Vec<String>, Vec<(&str, Attr)>)>, from: &str, to: &str| {
+        let view = |x: &str, lines: &mut Vec<Step>, from: &str, to: &str| {
             lines.push(("a".to_owned(), "Reshape", vec![x.to_owned(), from.to_owned()], vec![]));
             lines.push(("b".to_owned(), "Transpose", vec!["a".to_owned()], perm(&[0, 1, 3, 2, 4, 5])));
             lines.push(("v".to_owned(), "Reshape", vec!["b".to_owned(), to.to_owned()], vec![]));
@@ -31,7 +34,7 @@ impl Shift {
         if self.together {
             x = view(&x, &mut lines, "parted", "image");
         }
-        for (along, by) in [1, 2].into_iter().zip(self.by).filter(|(_, by)| *by != 0) {
+        for (along, _) in [1, 2].into_iter().zip(self.by).filter(|(_, by)| *by != 0) {
             let [tail, head, y] = ["t", "h", "r"].map(|name| format!("{name}{along}"));
             let [at, axes] = [format!("at{along}"), format!("axes{along}")];
             lines.push((tail.clone(), "Slice", vec![x.clone(), at.clone(), "end".to_owned(), axes.clone()], vec![]));
@@ -74,11 +77,7 @@ impl Shift {
         }
         let rolled = |(n, row, column): (i64, i64, i64)| [n, (row + self.by[0]) % 6, (column + self.by[1]) % 4];
         if !self.together {
-            return windows
-                .into_iter()
-                .map(|at| rolled(at))
-                .map(|[n, row, column]| (n * 6 + row) * 4 + column)
-                .collect();
+            return windows.into_iter().map(rolled).map(|[n, row, column]| (n * 6 + row) * 4 + column).collect();
         }
         let places = (0..48).map(|place| rolled((place / 24, place / 4 % 6, place % 4)));
         let found = |[n, row, column]: [i64; 3]| windows.iter().position(|at| *at == (n, row, column)).unwrap() as i64;

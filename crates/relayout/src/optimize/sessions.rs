@@ -26,7 +26,7 @@ pub(super) fn cheapest(
     match (here, there) {
         (Ok(here), Ok(there)) if there.rank() < here.rank() => Ok(there.rather_than(&here)),
         (Ok(here), Ok(there)) => Ok(here.rather_than(&there)),
-        (Ok(InSession { made, .. }), _) | (Err(made), _) => Ok(made),
+        (Ok(InSession { made, .. }) | Err(made), _) => Ok(made),
     }
 }
 

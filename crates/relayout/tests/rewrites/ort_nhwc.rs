@@ -602,7 +602,7 @@ fn convolutions(side: i64, channels: i64) -> Net {
                 &[("perm", &[0, 2, 1, 3, 4])],
             );
             net = net.node("Reshape", &["b", "whole"], "c");
-            x = "c".to_owned();
+            "c".clone_into(&mut x);
         }
     }
     net.output(&x, F32)

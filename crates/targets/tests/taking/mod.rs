@@ -73,9 +73,10 @@ impl Case {
 
     /// The same case with this type in place of float32. Scales of an image are float32 whatever it is.
     pub(crate) fn in_type(&self, dtype: &str) -> Case {
-        let of_type = |line: &str| match line.trim_start().starts_with("%doubled:") {
-            true => format!("{line}\n"),
-            false => format!("{}\n", line.replace("f32[", &format!("{dtype}["))),
+        let of_type = |line: &str| {
+            let stays = line.trim_start().starts_with("%doubled:");
+            let line = if stays { line.to_owned() } else { line.replace("f32[", &format!("{dtype}[")) };
+            line + "\n"
         };
         let graph = self.graph.lines().map(of_type).collect();
         let (path, family, form) = (self.path.clone(), self.family.clone(), self.form.clone());

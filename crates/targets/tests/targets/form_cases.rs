@@ -98,7 +98,8 @@ fn every_offer_for_every_target_has_a_price_and_can_be_written() {
 #[test]
 fn halves_get_every_form_of_ort_nhwc_that_float32_gets() {
     let mut problems = String::new();
-    let hits = || cases().iter().filter(|case| case.family == "ort-nhwc" && case.is_hit() && case.graph.contains(" f32["));
+    let hits =
+        || cases().iter().filter(|case| case.family == "ort-nhwc" && case.is_hit() && case.graph.contains(" f32["));
     for name in ["ort-nhwc", "ort-nhwc/webgpu", "ort-nhwc/cuda", "ort-nhwc/cuda+com.microsoft"] {
         let target = target(name);
         for case in hits() {

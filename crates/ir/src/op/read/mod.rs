@@ -31,7 +31,7 @@ pub use operand::{List, OPERANDS, Place, Told, list, place_of};
 pub use pad::{Fill, Padding, SymbolicPad, fill, paddings, pads, symbolic_pads, zero_padding};
 pub use reduced::{keeps_axes, reduced};
 pub use transpose::transpose_perm;
-pub use units::{Units, paired, units};
+pub use units::{Units, between_units, units};
 pub use window::{AutoPad, Groups, Window, group, windows, windows_over};
 
 pub(super) use reduced::reduced_by;

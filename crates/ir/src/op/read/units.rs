@@ -2,7 +2,7 @@
 
 use super::number::number;
 use crate::dtype::DType;
-use crate::graph::{Graph, Node, ValueId};
+use crate::graph::{Graph, Node, Use, ValueId};
 
 /// Scales for which no product with a difference of integers is denormal or infinite.
 const SCALES: std::ops::Range<f64> = 1e-30..1e30;
@@ -41,16 +41,15 @@ pub fn units(graph: &Graph, node: &Node) -> Option<Units> {
     (few && single && !node.flag("block_size")).then_some(Units { scale, zero, dtype })
 }
 
-/// The floats that a `DequantizeLinear` makes of signed bytes that stand between a `QuantizeLinear` and such nodes only: runtimes read each of
-/// these pairs as one.
-pub fn paired(graph: &Graph, v: ValueId) -> Option<ValueId> {
+/// Whether a value is signed bytes that a `QuantizeLinear` makes and that nobody reads but `DequantizeLinear`: ONNX Runtime makes them unsigned
+/// where both are neighbours, and runs the convolution before a pair that is parted on floats
+/// (`findings/transpose_between_the_halves_of_a_pair.sh`).
+pub fn between_units(graph: &Graph, v: ValueId) -> bool {
     let value = graph.value(v);
-    let made = graph.node(value.producer().0).onnx() == Some("QuantizeLinear");
-    let down = |n| (graph.node(n).onnx() == Some("DequantizeLinear")).then(|| graph.node(n).result(0)).flatten();
-    let mut floats = None;
-    for use_of in graph.uses(v) {
-        floats = Some(down(use_of.node).filter(|_| use_of.slot == 0)?);
-    }
-    let signed = value.ty.dtype() == Some(DType::I8);
-    floats.filter(|_| made && signed && !graph.is_read_by_name(v))
+    let is = |n, op| graph.node(n).onnx() == Some(op);
+    let read = |u: &Use| u.slot == 0 && is(u.node, "DequantizeLinear");
+    value.ty.dtype() == Some(DType::I8)
+        && is(value.producer().0, "QuantizeLinear")
+        && !graph.is_read_by_name(v)
+        && graph.uses(v).iter().all(read)
 }
