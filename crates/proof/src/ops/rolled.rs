@@ -2,6 +2,8 @@
 //!
 //! Files say that by Slices, Concats and Transposes, or by one Gather. The list of a Gather is read as those, so that its result is the term
 //! that they make. A list is read so only if each of its places is what they pick.
+//!
+//! Absent: images of which rows alone are rolled.
 
 use super::Call;
 use super::picks::{listed, pick};
@@ -76,30 +78,37 @@ impl Rolled {
 
     /// The image is rolled, and then its digits change places.
     fn apart(&self, call: &mut Call<'_>, x: &Value, axis: usize) -> Made {
-        let wrong = || "its axes do not split".to_owned();
         let (shape, order) = (x.shape(), self.order());
-        let image = x.reshaped(&spliced(&shape, axis, &self.image)).ok_or_else(wrong)?;
+        let image = shaped(call, x, &spliced(&shape, axis, &self.image))?;
         let image = roll(call, &image, axis + 1, self.by[0])?;
         let image = roll(call, &image, axis + 2, self.by[1])?;
         let sorted: Vec<i64> = order.iter().map(|at| self.digits[*at][0]).collect();
-        let turned = image.reshaped(&spliced(&shape, axis, &sorted));
-        let turned = turned.and_then(|image| image.permuted(&within(shape.len(), axis, &back(&order))));
-        turned.and_then(|image| image.reshaped(&shape)).ok_or_else(wrong)
+        let digits = shaped(call, &image, &spliced(&shape, axis, &sorted))?;
+        let turned = digits.permuted(&within(shape.len(), axis, &back(&order))).ok_or_else(split)?;
+        shaped(call, &turned, &shape)
     }
 
     /// What was taken apart so is put together, and rolled back.
     fn together(&self, call: &mut Call<'_>, x: &Value, axis: usize) -> Made {
-        let wrong = || "its axes do not split".to_owned();
         let (shape, order) = (x.shape(), self.order());
         let own: Vec<i64> = self.digits.iter().map(|digit| digit[0]).collect();
-        let turned = x.reshaped(&spliced(&shape, axis, &own));
-        let turned = turned.and_then(|windows| windows.permuted(&within(shape.len(), axis, &order)));
-        let image = turned.and_then(|image| image.reshaped(&spliced(&shape, axis, &self.image))).ok_or_else(wrong)?;
+        let windows = shaped(call, x, &spliced(&shape, axis, &own))?;
+        let turned = windows.permuted(&within(shape.len(), axis, &order)).ok_or_else(split)?;
+        let image = shaped(call, &turned, &spliced(&shape, axis, &self.image))?;
         let [rows, columns] = [1, 2].map(|at| (self.image[at] - self.by[at - 1]) % self.image[at]);
         let image = roll(call, &image, axis + 1, rows)?;
         let image = roll(call, &image, axis + 2, columns)?;
-        image.reshaped(&shape).ok_or_else(wrong)
+        shaped(call, &image, &shape)
     }
+}
+
+fn split() -> String {
+    "its axes do not split".to_owned()
+}
+
+/// The value with other extents, as a Reshape makes it.
+fn shaped(call: &mut Call<'_>, x: &Value, to: &[i64]) -> Made {
+    call.terms.moved(x, to).ok_or_else(split)
 }
 
 /// A shape with other extents in place of an axis.

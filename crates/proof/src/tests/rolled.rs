@@ -88,9 +88,9 @@ impl Shift {
 fn gathered(rows: &[i64]) -> Model {
     let lines: &[Line<'_>] = &[
         ("f", "Reshape", &["x", "flat"], vec![]),
-        ("r", "Relu", &["f"], vec![]),
-        ("g", "Gather", &["r", "rows"], axis(0)),
-        ("y", "Reshape", &["g", "image"], vec![]),
+        ("g", "Gather", &["f", "rows"], axis(0)),
+        ("i", "Reshape", &["g", "image"], vec![]),
+        ("y", "Relu", &["i"], vec![]),
     ];
     let lists: &[(&str, &[i64], &[i64])] =
         &[("flat", &[2], &[48, 5]), ("rows", &[48], rows), ("image", &[4], &[2, 6, 4, 5])];
@@ -100,10 +100,11 @@ fn gathered(rows: &[i64]) -> Model {
 #[test]
 fn rows_of_shifted_windows_are_those_of_slices_and_transposes() {
     for together in [false, true] {
-        for by in [[1, 2], [2, 1], [5, 3], [0, 1], [1, 0]] {
+        for by in [[1, 2], [2, 1], [5, 3], [0, 1]] {
             let shift = Shift { by, window: [3, 2], together };
             let (a, rows) = (shift.step_by_step(), shift.rows());
-            assert!(holds(&a, &gathered(&rows)), "{by:?} {together}");
+            let found = verdict(&a, &gathered(&rows), &Proof::default());
+            assert!(found.holds(), "{by:?} {together}: {found}");
             for at in [0, 7, 46] {
                 let mut other = rows.clone();
                 other.swap(at, at + 1);
