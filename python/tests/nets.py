@@ -33,11 +33,11 @@ def channels_last(channels=8, doc="") -> onnx.ModelProto:
 
 
 def grouped() -> onnx.ModelProto:
-    """A normalization over groups of channels between convolutions, which devices read channels last."""
+    """A normalization over groups of channels between convolutions, which devices read channels last; large enough for CUDA to do so, too."""
     rng = np.random.default_rng(0)
     weights = [numpy_helper.from_array(rng.standard_normal((8, 8, 3, 3), dtype=np.float32), name) for name in ("w", "v")]
     ones, zeros = (numpy_helper.from_array(np.full(2, n, np.float32), name) for n, name in ((1, "ones"), (0, "zeros")))
-    shapes = [numpy_helper.from_array(np.array(dims), name) for dims, name in (([0, 2, -1], "groups"), ([1, 8, 12, 12], "image"))]
+    shapes = [numpy_helper.from_array(np.array(dims), name) for dims, name in (([0, 2, -1], "groups"), ([1, 8, 512, 512], "image"))]
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["conv"], pads=[1, 1, 1, 1]),
         helper.make_node("Reshape", ["conv", "groups"], ["parts"]),
@@ -45,7 +45,7 @@ def grouped() -> onnx.ModelProto:
         helper.make_node("Reshape", ["normal", "image"], ["whole"]),
         helper.make_node("Conv", ["whole", "v"], ["y"], pads=[1, 1, 1, 1]),
     ]
-    return model(nodes, [value("x", [1, 8, 12, 12])], [value("y", [1, 8, 12, 12])], [*weights, ones, zeros, *shapes])
+    return model(nodes, [value("x", [1, 8, 512, 512])], [value("y", [1, 8, 512, 512])], [*weights, ones, zeros, *shapes])
 
 
 def settled() -> onnx.ModelProto:
