@@ -196,6 +196,9 @@ impl Rows {
     /// What a step makes of them, a value of these extents.
     fn after(&self, does: &Does, made: &[usize]) -> Option<Rows> {
         let dims = made.split_last()?.1.to_vec();
+        if let Does::Pick(along, picked) = does {
+            (dims.get(*along) == Some(&picked.len())).then_some(())?;
+        }
         let count = dims.iter().try_fold(1usize, |all, &d| all.checked_mul(d)).filter(|&count| count <= MOST_ROWS)?;
         let strides = strides(&self.dims);
         let place = |at: usize, of: &dyn Fn(usize, usize) -> usize| {

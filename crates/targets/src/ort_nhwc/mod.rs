@@ -205,7 +205,7 @@ impl Target for OrtNhwc {
     }
 
     fn capabilities(&self) -> Capabilities {
-        // On a device a move of integers is an op like any other, and four times as fast as one of floats.
+        // On a device a move of integers is an op like any other, and writes a quarter of the bytes.
         Capabilities {
             decides_again: false,
             checks_sizes: false,
