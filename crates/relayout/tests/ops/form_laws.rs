@@ -15,17 +15,33 @@ use crate::common;
 mod taking;
 
 use relayout::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout::proof::Unproved;
 use relayout::{Model, Options, Target, optimize};
 use relayout_onnx::export::fresh;
 use relayout_target_api::Offer;
 use relayout_targets::{Block, builtin};
 use relayout_verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use taking::{Case, Taking, cases, family, measured, op_name, targets, told};
 
 /// Rounding of float32 sums of some hundred products: the root of the mean square of all differences, and the largest one, both beside
 /// the root of the mean square of the results.
 const ROUNDING: [f64; 2] = [2e-5, 4e-4];
+/// The same of halves, and of floats of eight bits.
+const ROUNDING_OF_HALVES: [f64; 2] = [2e-3, 4e-2];
+const ROUNDING_OF_BRAIN_FLOATS: [f64; 2] = [2e-2, 2e-1];
+
+fn rounding(case: &Case) -> [f64; 2] {
+    let has = |dtype: &str| case.graph.contains(dtype);
+    if has(" bf16[") {
+        ROUNDING_OF_BRAIN_FLOATS
+    } else if has(" f16[") {
+        ROUNDING_OF_HALVES
+    } else {
+        ROUNDING
+    }
+}
 
 /// The model of a case, and its bytes.
 fn file(case: &Case) -> (Model, Vec<u8>) {
@@ -41,7 +57,11 @@ struct Made {
 }
 
 fn made(model: &Model, target: &Taking<'_>) -> Result<Made, String> {
-    let result = optimize(model, target, &Options::default()).map_err(|e| format!("it is not written: {e}"))?;
+    made_by(model, target, &Options::default())
+}
+
+fn made_by(model: &Model, target: &Taking<'_>, options: &Options) -> Result<Made, String> {
+    let result = optimize(model, target, options).map_err(|e| format!("it is not written: {e}"))?;
     let changed = result.report().changed;
     let bytes = result.to_bytes().map_err(|e| format!("it can't be a file: {e}"))?;
     Ok(Made { bytes, graph: result.graph().clone(), changed })
@@ -50,7 +70,7 @@ fn made(model: &Model, target: &Taking<'_>) -> Result<Made, String> {
 /// The law of equal results, of the file as it stands and of what the runtime makes of it on load.
 fn equal(case: &Case, before: &[u8], after: &[u8]) -> Result<(), String> {
     let inputs = Inputs::Random { seed: 1, dims: common::case_dims(&case.graph) };
-    let [rms, largest] = ROUNDING;
+    let [rms, largest] = rounding(case);
     for level in [Level::Disabled, Level::All] {
         let mut options = Run::default();
         options.level_b = level;
@@ -148,6 +168,53 @@ fn every_offer_of_every_form_is_written_alone_and_computes_the_same() {
         }
     }
     assert!(problems.is_empty() && offers > 0, "{problems}");
+}
+
+/// Hits that the CPU provider runs in neither of the two types, or not in bfloat16: it has no kernel of some op.
+const NOT_RUN: &[(&str, &str)] = &[];
+
+/// Of an offer in another type than float32: what `check` looks at, and that the file is proved to compute the same. The CPU provider runs
+/// it only where it runs the case. Whether it does.
+fn holds_in_type(case: &Case, target: &dyn Target, offer: &Offer) -> Result<bool, String> {
+    let (model, before) = file(case);
+    let written = case.written(target, offer)?;
+    let made = made_by(&model, &case.takes(target, offer), &Options::default().unproved(Unproved::Fail))?;
+    if made.changed != written.is_some() {
+        return Err(format!("the file {} changed", if made.changed { "is" } else { "is not" }));
+    }
+    alone(case, &model.ir().graph, &made.graph)?;
+    let runs = equal(case, &before, &before).is_ok();
+    if runs {
+        equal(case, &before, &made.bytes)?;
+    }
+    Ok(runs)
+}
+
+#[test]
+fn every_offer_of_ort_nhwc_holds_in_halves_and_brain_floats_as_in_float32() {
+    let (mut problems, mut not_run) = (String::new(), BTreeSet::new());
+    let hits = || cases().iter().filter(|case| case.is_hit() && case.family == "ort-nhwc" && case.graph.contains(" f32["));
+    for name in ["ort-nhwc", "ort-nhwc/webgpu", "ort-nhwc/cuda", "ort-nhwc/cuda+com.microsoft"] {
+        let target = taking::target(name);
+        for (dtype, case) in ["f16", "bf16"].into_iter().flat_map(|dtype| hits().map(move |case| (dtype, case))) {
+            let told = |why: &str| format!("{} of {dtype} for {name}: {why}\n", case.name());
+            let (wanted, case) = (case.offered(target.as_ref()).unwrap().len(), case.in_type(dtype));
+            let offers = case.offered(target.as_ref()).unwrap();
+            if offers.len() != wanted && !taking::lacks_kernels(&case, dtype) {
+                problems += &told(&format!("{} offers, {wanted} of float32", offers.len()));
+            }
+            for offer in offers {
+                match holds_in_type(&case, target.as_ref(), &offer) {
+                    Ok(true) => {}
+                    Ok(false) => drop(not_run.insert((dtype, case.name()))),
+                    Err(why) => problems += &told(&why),
+                }
+            }
+        }
+    }
+    let known: BTreeSet<(&str, String)> = NOT_RUN.iter().map(|(dtype, name)| (*dtype, (*name).to_owned())).collect();
+    assert!(problems.is_empty(), "{problems}");
+    assert_eq!(not_run, known, "what the CPU provider does not run");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod heads;
 mod loaded;
 mod numbers;
 mod ort_nhwc;
+mod padded_halves;
 mod pairs;
 mod picks;
 mod products;

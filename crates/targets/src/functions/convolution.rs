@@ -35,8 +35,8 @@ impl TargetForm for Convolutions {
 
     fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
         let offers = self.offers(q);
-        let moved = self.0.standard(q, &offers, self.0.data.ops.anchor_moves_percent)?;
-        Some(self.0.plain_convolution(q).unwrap_or(moved))
+        let as_it_is = self.0.plain_convolution(q).or_else(|| self.0.unpadded(q));
+        as_it_is.or_else(|| self.0.standard(q, &offers, self.0.data.ops.anchor_moves_percent))
     }
 }
 
@@ -262,6 +262,15 @@ impl Calls {
         costs.conv_ns(&plain).map(Cost::new)
     }
 
+    /// What a dense convolution takes as ONNX has it whose features the library would pad on both sides if channels were last.
+    fn unpadded(&self, query: &NodeQuery<'_>) -> Option<Cost> {
+        let conv = Conv::of(query).filter(|conv| !conv.depthwise)?;
+        let features = self.layouts_of(conv.dtype?, conv.rank).find(|features| features.pads_unaligned)?;
+        let odd = |channels: &u64| *channels > features.images && !channels.is_multiple_of(features.channels);
+        let (channels, filters) = (conv.channels.filter(odd)?, conv.filters.filter(odd)?);
+        Some(self.pass(query) + Cost::new(conv.work(channels, filters) / features.macs_per_ns))
+    }
+
     fn cost(&self, conv: &Conv<'_>, features: &Features, x: &Side, y: &Side) -> Cost {
         let slots = |side: &Side| side.slots.unwrap_or(1);
         let measured = self.costs.as_ref().zip(conv.measured(slots(x), slots(y), true, x.aligned && y.aligned));
@@ -271,9 +280,13 @@ impl Calls {
         // An image costs what it does with the channels that it lacks.
         let image = conv.group == 1 && x.slots.is_some_and(|channels| channels <= features.images);
         let channels = if image { slots(x).next_multiple_of(features.channels) } else { slots(x) };
-        let work = conv.work(channels, slots(y)) / features.macs_per_ns;
-        let percent = if (image || x.aligned) && y.aligned { 100 } else { features.unaligned_percent };
-        self.pass(conv.query) + Cost::new(work).percent(percent)
+        let work = Cost::new(conv.work(channels, slots(y)) / features.macs_per_ns);
+        let [x, y] = [image || x.aligned, y.aligned];
+        if features.pads_unaligned && !conv.depthwise && !x && !y {
+            let padded = conv.node.operand(0).into_iter().chain(only_result(conv.node));
+            return self.pass(conv.query) + work + self.moves(conv.query, padded);
+        }
+        self.pass(conv.query) + work.percent(if x && y { 100 } else { features.unaligned_percent })
     }
 
     /// With and without pad slots on either side.

@@ -66,6 +66,8 @@ struct FeaturesFile {
     macs_per_ns: u64,
     #[serde(default = "hundred")]
     unaligned_percent: u64,
+    #[serde(default)]
+    pads_unaligned: bool,
 }
 
 fn one() -> u64 {
@@ -95,6 +97,9 @@ pub(super) struct Features {
     pub(super) macs_per_ns: u64,
     /// What a convolution costs on channels that are no multiple of `channels`, in percent of what it does on those.
     pub(super) unaligned_percent: u64,
+    /// Whether the library pads both sides of a dense convolution by itself, with a move of each, where both have such channels. It
+    /// does not channels first.
+    pub(super) pads_unaligned: bool,
 }
 
 impl Data {
@@ -136,6 +141,7 @@ impl Features {
             reads_plain: file.reads_plain,
             macs_per_ns: file.macs_per_ns,
             unaligned_percent: file.unaligned_percent,
+            pads_unaligned: file.pads_unaligned,
         };
         for rank in RANKS {
             pattern("layout", &features.layout, "NC", rank)?;
