@@ -3,7 +3,8 @@
 
 use crate::checks::agreed::Agreed;
 use crate::files::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node};
-use crate::graph::eval::{Refusal, Values, described, needed};
+use crate::graph::eval::{Refusal, Values, described};
+use crate::graph::order::needed;
 use crate::standard::schema;
 use crate::terms::value::Value;
 use rustc_hash::FxHashSet;

@@ -3,6 +3,7 @@
 use crate::files::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node, ReadingOf, Tensor};
 use crate::graph::loops;
 use crate::graph::opaque::{Occurrences, Told};
+use crate::graph::order::{in_order, needed};
 use crate::graph::sizes::Sizes;
 use crate::ops::{self, Call};
 use crate::standard::defaults::is_default;
@@ -196,7 +197,8 @@ impl Machine {
         values: &mut Values,
         checked: Checked<'_>,
     ) -> Result<(), Refusal> {
-        let needed = needed(nodes, outputs);
+        let nodes = in_order(nodes);
+        let needed = needed(&nodes, outputs);
         for (node, _) in nodes.iter().zip(&needed).filter(|(_, needed)| **needed) {
             let refusal = |why| Refusal { node: described(node), why };
             self.visited += 1;
@@ -533,31 +535,6 @@ pub(crate) fn by_lemma(terms: &mut Terms, node: &Node, values: &mut Values) {
 
 fn is_known(dim: &DeclaredDim) -> bool {
     matches!(dim, DeclaredDim::Known(extent) if *extent != -1)
-}
-
-/// Which nodes the outputs need.
-pub(crate) fn needed(nodes: &[Node], outputs: &[String]) -> Vec<bool> {
-    let mut wanted: FxHashSet<String> = outputs.iter().cloned().collect();
-    let mut needed = vec![false; nodes.len()];
-    for (node, needed) in nodes.iter().zip(&mut needed).rev() {
-        *needed = node.outputs.iter().any(|o| wanted.contains(o));
-        if *needed {
-            wanted.extend(node.inputs.iter().cloned());
-            node.attrs.iter().for_each(|(_, attr)| captured(attr, &mut wanted));
-        }
-    }
-    needed
-}
-
-/// Every name that a body reads.
-fn captured(attr: &Attr, names: &mut FxHashSet<String>) {
-    if let Attr::Graph(graph) = attr {
-        names.extend(graph.outputs.iter().cloned());
-        for node in &graph.nodes {
-            names.extend(node.inputs.iter().cloned());
-            node.attrs.iter().for_each(|(_, attr)| captured(attr, names));
-        }
-    }
 }
 
 /// A node as a message names it.

@@ -3,5 +3,6 @@
 pub(crate) mod eval;
 pub(crate) mod loops;
 pub(crate) mod opaque;
+pub(crate) mod order;
 pub(crate) mod scans;
 pub(crate) mod sizes;

@@ -10,7 +10,7 @@ use crate::terms::arg::{Arg, Term};
 use crate::terms::name::{Name, Own};
 use crate::terms::state::Terms;
 use crate::terms::value::{Source, Value};
-use half::f16;
+use half::{bf16, f16};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 
@@ -122,6 +122,30 @@ pub(crate) fn widened(terms: &mut Terms, x: &Value) -> Option<Value> {
     };
     let source = Source::Term(retyped(terms, (term_of(x)?, LAYERS), FLOAT, &mut Retyped::default(), floats)?);
     Some(Value { source, dtype: FLOAT, ..x.clone() })
+}
+
+/// Whether every number of the type is a float of 32 bits.
+pub(crate) fn is_narrow(dtype: u8) -> bool {
+    matches!(dtype, HALF | BFLOAT16)
+}
+
+/// The same numbers as floats, of floats and of what is narrower.
+pub(crate) fn as_floats(terms: &mut Terms, x: &Value) -> Option<Value> {
+    if !is_narrow(x.dtype) {
+        return Some(x.clone()).filter(|x| x.dtype == FLOAT);
+    }
+    if !x.is_constant() {
+        return widened(terms, x);
+    }
+    let halves = x.elements()?;
+    let wide = |bits: &[u8]| {
+        let bits = bits.try_into().ok()?;
+        let number =
+            if x.dtype == HALF { f16::from_le_bytes(bits).to_f32() } else { bf16::from_le_bytes(bits).to_f32() };
+        Some(number.to_le_bytes())
+    };
+    let data = halves.chunks_exact(width(x.dtype)?).map(wide).collect::<Option<Vec<_>>>()?;
+    Some(Value::constant(FLOAT, &x.shape(), data.concat().into()))
 }
 
 /// A constant of floats that are halves.

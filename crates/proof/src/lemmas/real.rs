@@ -5,6 +5,7 @@
 //! normalization is the ops that ONNX defines it by. Two terms with one real form are the same. Operands that are terms of the input
 //! stay as they are, so that only what differs is written anew.
 
+use super::halves::{FLOAT, as_floats, is_narrow};
 use super::scales::{ROUNDINGS, epsilon, unit};
 use crate::terms::align::{Class, acted, term_of};
 use crate::terms::arg::{Arg, Op, Term, numbers};
@@ -139,8 +140,19 @@ fn form(terms: &mut Terms, term: u32, bound: u32) -> RealForm {
 fn written(terms: &mut Terms, term: u32, bound: u32) -> Option<RealForm> {
     let made = Rc::clone(terms.get(term));
     if is_normalization(&made) {
-        let y = normalized(terms, &made)?;
+        let operands = (0..made.args.len()).map(|at| operand(terms, &made, at));
+        let mut operands = operands.collect::<Option<Vec<Value>>>()?;
+        if is_narrow(made.dtype) {
+            operands = operands.iter().map(|x| as_floats(terms, x)).collect::<Option<_>>()?;
+        }
+        let mut y = normalized(terms, &made, &operands)?;
+        if is_narrow(made.dtype) {
+            y = pointwise(terms, &Op { name: Model("Cast"), attrs: &[], dtype: made.dtype }, &[&y]).ok()?;
+        }
         return in_place(terms, &made.base, (y, 1.0, 0.0));
+    }
+    if made.name() == Model("Cast") && is_narrow(made.dtype) {
+        return rounded(terms, &made, bound);
     }
     if !is_followed(&made) || made.dtype != 1 {
         return None;
@@ -164,7 +176,7 @@ fn written(terms: &mut Terms, term: u32, bound: u32) -> Option<RealForm> {
 
 /// The form of a term with these axes, if it has each of its elements once.
 fn in_place(terms: &Terms, base: &[i64], (y, factor, bound): (Value, f64, f64)) -> Option<RealForm> {
-    let term = term_of(&y).filter(|_| y.dtype == 1 && factor.is_finite())?;
+    let term = term_of(&y).filter(|_| (y.dtype == FLOAT || is_narrow(y.dtype)) && factor.is_finite())?;
     let own = &terms.get(term).base;
     let view = Some(y.view).filter(|view| own != base || *view != view::identity(base).1);
     let whole = |view: &View| view::shape(view) == base && view::inverse(view, own).is_some();
@@ -552,15 +564,23 @@ fn scaled(terms: &Terms, x: &Value) -> Option<(Value, f64)> {
     Some((inner, if made.name() == Model("Mul") { by } else { 1.0 / by }))
 }
 
+/// Halves that floats are rounded to, which are the floats over the reals: the same of the real form of these.
+fn rounded(terms: &mut Terms, made: &Term, bound: u32) -> Option<RealForm> {
+    let floats = multiple(terms, made, 0, bound).filter(|floats| floats.value.dtype == FLOAT)?;
+    let x = times(terms, &floats.value, floats.factor)?;
+    let y = again(terms, made, made.name(), &made.attrs, &[x])?;
+    in_place(terms, &made.base, (y, 1.0, floats.bound))
+}
+
 /// A normalization as ONNX defines it: (x - mean) / sqrt(mean of squares + epsilon), times a scale, plus a shift. What the input has in
 /// other ops is that.
-fn normalized(terms: &mut Terms, made: &Term) -> Option<Value> {
-    let x = operand(terms, made, 0).filter(|_| made.dtype == 1)?;
+fn normalized(terms: &mut Terms, made: &Term, operands: &[Value]) -> Option<Value> {
+    let x = operands.first().filter(|x| x.dtype == FLOAT)?;
     let epsilon = epsilon(&made.attrs)?;
     let sets = summed(made);
-    let middle = averaged(terms, &x, &sets)?;
+    let middle = averaged(terms, x, &sets)?;
     let middle = terms.real(middle);
-    let centred = as_input(terms, "Sub", &x, &middle)?;
+    let centred = as_input(terms, "Sub", x, &middle)?;
     let squares = as_input(terms, "Mul", &centred, &centred)?;
     let variance = averaged(terms, &squares, &sets)?;
     terms.addends.push(epsilon);
@@ -569,11 +589,8 @@ fn normalized(terms: &mut Terms, made: &Term) -> Option<Value> {
     let deviation = pointwise(terms, &Op { name: Model("Sqrt"), attrs: &[1], dtype: x.dtype }, &[&sum]).ok()?;
     let deviation = terms.real(deviation);
     let mut y = as_input(terms, "Div", &centred, &deviation)?;
-    for (at, name) in [(1, "Mul"), (2, "Add")] {
-        if at < made.args.len() {
-            let by = operand(terms, made, at)?;
-            y = as_input(terms, name, &y, &by)?;
-        }
+    for (by, name) in operands.iter().skip(1).zip(["Mul", "Add"]) {
+        y = as_input(terms, name, &y, by)?;
     }
     Some(y)
 }

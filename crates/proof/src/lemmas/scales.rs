@@ -6,6 +6,7 @@
 
 mod cut;
 
+use super::halves::{FLOAT, HALF, LEMMA as HALVES, is_narrow};
 use super::real;
 use crate::terms::align::Class;
 use crate::terms::arg::{Arg, Term};
@@ -107,7 +108,9 @@ impl Cores {
             return self.formed(terms, &form, bound).filter(|found| is_of_type(terms, term, found.term));
         }
         let found = self.scaled(terms, form.term).filter(|_| form.term != term && form.view.is_none())?;
-        Some(LemmaMatch { bound: found.bound.max(form.bound), lemmas: vec![SCALES, FORMS], ..found })
+        let mut lemmas = vec![SCALES, FORMS];
+        lemmas.extend(found.lemmas.iter().filter(|lemma| **lemma == HALVES));
+        Some(LemmaMatch { bound: found.bound.max(form.bound), lemmas, ..found })
     }
 
     /// The term of the input that has a form or is one.
@@ -115,7 +118,9 @@ impl Cores {
         let own = Known { term: form.term, view: None, bound: 0.0 };
         let known = if form.term < bound { &own } else { self.forms.get(&form.term)? };
         let view = between(terms, form, known)?;
-        Some(LemmaMatch { term: known.term, view, bound: form.bound.max(known.bound), lemmas: vec![FORMS] })
+        let mut lemmas = vec![FORMS];
+        lemmas.extend(is_narrow(terms.get(known.term).dtype).then_some(HALVES));
+        Some(LemmaMatch { term: known.term, view, bound: form.bound.max(known.bound), lemmas })
     }
 
     /// The form with a term of the input in the place of what this is a multiple of.
@@ -134,7 +139,8 @@ impl Cores {
         candidates.iter().filter(|(core, ..)| *core == wanted).find_map(|&(_, other, made, more)| {
             let theirs = affine(terms, made).filter(|_| alike(terms, other, term))?;
             let bound = distance(&mine, &theirs, terms.get(term).dtype)?;
-            let lemmas = if made == other { vec![SCALES] } else { vec![SCALES, FORMS] };
+            let mut lemmas = if made == other { vec![SCALES] } else { vec![SCALES, FORMS] };
+            lemmas.extend((rounds(terms, term) || rounds(terms, other)).then_some(HALVES));
             let view = view::identity(&terms.get(term).base).1;
             Some(LemmaMatch { term: other, view, bound: bound.max(more), lemmas })
         })
@@ -242,8 +248,28 @@ struct Inner {
     pieces: Vec<usize>,
 }
 
+/// Whether floats are made halves, which are the same numbers over the reals.
+fn is_rounding(made: &Term) -> bool {
+    made.name() == Model("Cast") && is_narrow(made.dtype)
+}
+
+/// Whether halves are made of floats among the scales and shifts that a term is.
+fn rounds(terms: &Terms, term: u32) -> bool {
+    let mut at = written(terms, term);
+    for _ in 0..SCALED {
+        let made = terms.get(at);
+        match inner(terms, made) {
+            Some(below) if !is_rounding(made) => at = written(terms, below.term),
+            found => return found.is_some(),
+        }
+    }
+    false
+}
+
 fn inner(terms: &Terms, made: &Term) -> Option<Inner> {
-    if !matches!(made.name(), Model("Mul" | "Add" | "Sub" | "Div" | "Neg" | "BatchNormalization"))
+    let dtype = if is_rounding(made) { FLOAT } else { made.dtype };
+    if !(dtype != made.dtype
+        || matches!(made.name(), Model("Mul" | "Add" | "Sub" | "Div" | "Neg" | "BatchNormalization")))
         || made.over != made.base
     {
         return None;
@@ -254,7 +280,7 @@ fn inner(terms: &Terms, made: &Term) -> Option<Inner> {
             Arg::Term { term, reads, own } => {
                 let inner = terms.get(*term);
                 let pieces = pieces(reads, &made.over, &inner.base)?;
-                if found.is_some() || !own.is_empty() || inner.dtype != made.dtype {
+                if found.is_some() || !own.is_empty() || inner.dtype != dtype {
                     return None;
                 }
                 found = Some(Inner { term: *term, at, pieces });
@@ -373,6 +399,7 @@ fn scaled(terms: &Terms, made: &Term) -> Option<Affine> {
         (Model("Mul"), _) => times(&before, &constant(1 - at)?),
         (Model("Div"), 0) => times(&before, &each(&constant(1)?, &number(0.0), |c, _| 1.0 / c)?),
         (Model("Neg"), _) => times(&before, &number(-1.0)),
+        (Model("Cast"), _) => Some(before),
         (Model("Add"), _) => plus(&before, &constant(1 - at)?),
         (Model("Sub"), 0) => plus(&before, &each(&constant(1)?, &number(0.0), |c, _| -c)?),
         (Model("Sub"), _) => plus(&times(&before, &number(-1.0))?, &constant(0)?),
@@ -455,6 +482,8 @@ pub(crate) fn unit(dtype: u8) -> Option<f64> {
 struct Held {
     /// How far they may be apart, relative to their size.
     least: f64,
+    /// The smallest number that is as precise as larger ones: smaller ones are rounded as it is.
+    normal: f64,
     /// The largest relative difference so far.
     largest: f64,
 }
@@ -464,15 +493,15 @@ impl Held {
     fn near(&mut self, x: &[f64], y: &[f64], size: &[f64]) -> bool {
         // Bits as wide as the numbers, so that no branch is taken for any of them.
         let (mut far, mut larger) = (0u64, 0u64);
-        let (least, largest) = (self.least, self.largest);
+        let (least, largest, normal) = (self.least, self.largest, self.normal);
         for ((x, y), size) in x.iter().zip(y).zip(size) {
-            let difference = (x - y).abs();
+            let (difference, size) = ((x - y).abs(), if *size < normal { normal } else { *size });
             let near = difference <= least * size + f64::from(f32::MIN_POSITIVE);
             far |= u64::from(!near) | u64::from(!x.is_finite()) | u64::from(!y.is_finite());
             larger |= u64::from(difference > largest * size);
         }
         if larger > 0 {
-            let relative = |((x, y), size): ((&f64, &f64), &f64)| if *size > 0.0 { (x - y).abs() / size } else { 0.0 };
+            let relative = |((x, y), size): ((&f64, &f64), &f64)| (x - y).abs() / size.max(normal);
             self.largest = x.iter().zip(y).zip(size).map(relative).fold(self.largest, f64::max);
         }
         far == 0
@@ -581,7 +610,8 @@ fn numbered<T: Copy>(list: &[T], at: usize, step: usize, out: &mut [f64], number
 
 /// The largest relative difference of the constants, if rounding explains each.
 fn distance(a: &Affine, b: &Affine, dtype: u8) -> Option<f64> {
-    let mut held = Held { least: ROUNDINGS * unit(dtype)?, largest: 0.0 };
+    let normal = f64::from(if dtype == HALF { f16::MIN_POSITIVE.to_f32() } else { f32::MIN_POSITIVE });
+    let mut held = Held { least: ROUNDINGS * unit(dtype)?, normal, largest: 0.0 };
     let holds = held.weights(a, b)? && held.shifts(a, b)?;
     holds.then_some(held.largest)
 }

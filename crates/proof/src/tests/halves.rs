@@ -298,3 +298,32 @@ fn what_is_made_of_halves_in_two_steps_is_made_of_them() {
         assert!(!holds(&step(narrow, 11), &steps(26 - narrow, 11)));
     }
 }
+
+/// A convolution of halves with these weights, times numbers by channel or not.
+fn scaled(weights: &[f32], by: Option<[f32; 4]>) -> Model {
+    let mut lines: Vec<Line<'_>> = vec![("h", "Cast", &["x"], to(HALF)), ("y", "Conv", &["h", "w", "b"], conv([0; 4]))];
+    if by.is_some() {
+        lines[1].0 = "c";
+        lines.push(("s", "Cast", &["scales"], to(HALF)));
+        lines.push(("y", "Mul", &["c", "s"], vec![]));
+    }
+    let scales = by.unwrap_or([1.0; 4]).to_vec();
+    let made = model(&lines, &[("scales", &[4, 1, 1], scales)]);
+    with_halves(made, &[weights.to_vec(), vec![0.0; 4]])
+}
+
+#[test]
+fn weights_below_what_halves_are_precise_to_may_be_scaled() {
+    let round = |v: f32| f16::from_f32(v).to_f32();
+    let by = [0.3, 0.7, 1.25, 0.9].map(round);
+    // Down to the smallest half, 6e-8.
+    let weights: Vec<f32> = (0..24u8).map(|at| round(0.4 / 2f32.powi(i32::from(at % 6) * 4) * 0.9)).collect();
+    let folded: Vec<f32> = weights.iter().zip(0..).map(|(w, at)| round(w * by[at / 6])).collect();
+    assert!(folded.iter().zip(&weights).zip(0..).any(|((f, w), at)| (f / (w * by[at / 6]) - 1.0).abs() > 0.01));
+    assert!(holds(&scaled(&weights, Some(by)), &scaled(&folded, None)));
+    for at in 0..24 {
+        let mut other = folded.clone();
+        other[at] += other[at].abs().max(6.2e-5) * 0.01;
+        assert!(!holds(&scaled(&weights, Some(by)), &scaled(&other, None)), "{at}");
+    }
+}

@@ -179,3 +179,72 @@ fn the_largest_of_constants_is_computed() {
         assert!(holds(&largest, &largest));
     }
 }
+
+/// A normalization of halves, as the op or in floats.
+fn of_halves(lines: &[Line<'_>], epsilon: f32) -> Model {
+    let to = |dtype: i64| vec![("to", Attr::Int(dtype))];
+    let begin: [Line<'_>; 1] = [("h", "Cast", &["x"], to(10))];
+    let all: Vec<Line<'_>> = begin.into_iter().chain(lines.iter().cloned()).collect();
+    let mut made = model(&all, &[("e", &[], vec![epsilon])]);
+    for (name, bits) in [("one", 0x3c00u16), ("none", 0)] {
+        let tensor = Tensor { dims: vec![1], dtype: 10, data: bits.to_le_bytes().to_vec().into() };
+        Rc::make_mut(&mut made.graph).initializers.push((name.to_owned(), tensor));
+    }
+    for (name, dims) in
+        [("rows", vec![2, 1, 120]), ("first", vec![2, 6, 4, 5]), ("last", vec![2, 4, 5, 6]), ("all", vec![1, 1, 240])]
+    {
+        let data: Vec<u8> = dims.iter().flat_map(|n: &i64| n.to_le_bytes()).collect();
+        let tensor = Tensor { dims: vec![dims.len() as i64], dtype: 7, data: data.into() };
+        Rc::make_mut(&mut made.graph).initializers.push((name.to_owned(), tensor));
+    }
+    made
+}
+
+/// All channels as one group, in the order in which they lie: the shapes before and behind, and where the channels are.
+fn group(rows: &'static str, back: &'static str, last: bool, epsilon: f32) -> Model {
+    let first: &[Line<'_>] = &[("t", if last { "Transpose" } else { "Identity" }, &["h"], perm(TO_LAST))];
+    let between = [("r", vec!["t", rows]), ("b", vec!["n", back])];
+    let norm: &[&str] = &["r", "one", "none"];
+    let mut lines = first.to_vec();
+    lines.push(("r", "Reshape", &between[0].1, vec![]));
+    lines.push(("n", "InstanceNormalization", norm, vec![]));
+    lines.push(("b", "Reshape", &between[1].1, vec![]));
+    lines.push(("y", if last { "Transpose" } else { "Identity" }, &["b"], perm(TO_FIRST)));
+    if !last {
+        lines.iter_mut().filter(|line| line.1 == "Identity").for_each(|line| line.3.clear());
+    }
+    of_halves(&lines, epsilon)
+}
+
+#[test]
+fn a_normalization_of_halves_is_one_of_floats_and_takes_its_elements_in_any_order() {
+    let plain = group("rows", "first", false, 0.0);
+    let found = verdict(&plain, &group("rows", "last", true, 0.0), &Proof::default());
+    assert!(found.holds(), "{found}");
+    assert!(!holds(&plain, &group("all", "last", true, 0.0)), "both images at once");
+    let mean = || axes(&[2]);
+    let to = |dtype: i64| vec![("to", Attr::Int(dtype))];
+    let written = |rows: &'static str, epsilon: f32, end: i64| {
+        let operands = ["f", rows];
+        let lines: &[Line<'_>] = &[
+            ("f", "Cast", &["h"], to(1)),
+            ("r", "Reshape", &operands, vec![]),
+            ("m", "ReduceMean", &["r"], mean()),
+            ("c", "Sub", &["r", "m"], vec![]),
+            ("q", "Mul", &["c", "c"], vec![]),
+            ("v", "ReduceMean", &["q"], mean()),
+            ("w", "Add", &["v", "e"], vec![]),
+            ("d", "Sqrt", &["w"], vec![]),
+            ("n", "Div", &["c", "d"], vec![]),
+            ("b", "Reshape", &["n", "first"], vec![]),
+            ("y", "Cast", &["b"], to(end)),
+        ];
+        of_halves(lines, epsilon)
+    };
+    let found = verdict(&plain, &written("rows", 1e-5, 10), &Proof::default());
+    let Verdict::WithLemmas { lemmas, .. } = &found else { panic!("{found}") };
+    assert_eq!(lemmas["halves as floats"], 1);
+    assert!(!holds(&plain, &written("rows", 2e-5, 10)));
+    assert!(!holds(&plain, &written("rows", 1e-5, 1)));
+    assert!(!holds(&plain, &written("all", 1e-5, 10)));
+}
