@@ -110,9 +110,50 @@ def ints(*values):
 # A matrix of five columns, of which some are multiplied with.
 COLUMNS = (np.arange(W * 5, dtype=np.float32).reshape(W, 5) % 7 - 3) / 4
 
+
+def shares(mode, before, after, scale):
+    """The matrix by which a line is interpolated."""
+    at = np.arange(after)
+    half = (at + 0.5) / scale - 0.5
+    symmetric = before / 2 * (1 - after / (scale * before)) + half
+    modes = {"half_pixel_symmetric": symmetric, "align_corners": at * (before - 1) / (after - 1), "asymmetric": at / scale}
+    place = np.clip(modes.get(mode, half), 0, before - 1)
+    return np.maximum(0, 1 - np.abs(place[:, None] - np.arange(before))).astype(np.float32)
+
+
+def interpolated(mode, by):
+    """A linear Resize by scales or to sizes, and products with two matrices."""
+    scaled = isinstance(by[0], float)
+    sizes = [int(extent * np.float32(scale)) for extent, scale in zip((H, W), by)] if scaled else by
+    scales = [float(np.float32(scale)) for scale in by] if scaled else [after / before for before, after in zip((H, W), by)]
+    told = {"mode": "linear", "coordinate_transformation_mode": mode}
+    return (
+        [("y", "Resize", ["x", "", "scales"] if scaled else ["x", "", "", "sizes"], told)],
+        [
+            ("t", "Transpose", ["x"], {"perm": [0, 2, 3, 1]}),
+            ("f", "Reshape", ["t", "flat"], {}),
+            ("p", "MatMul", ["rows", "f"], {}),
+            ("g", "Reshape", ["p", "apart"], {}),
+            ("q", "MatMul", ["columns", "g"], {}),
+            ("y", "Transpose", ["q"], {"perm": [0, 3, 1, 2]}),
+        ],
+        {
+            "scales": np.array([1, 1, *scales], np.float32), "sizes": ints(N, C, *sizes),
+            "flat": ints(N, H, W * C), "apart": ints(N, sizes[0], W, C),
+            "rows": shares(mode, H, sizes[0], scales[0]), "columns": shares(mode, W, sizes[1], scales[1]),
+        },
+    )
+
+
 # For each lemma, and for rows about several ops: the model, the same written otherwise, and the constants of both. A line is result, op,
 # operands, attributes.
 LEMMAS = {
+    "interpolation from halves of pixels": interpolated("half_pixel", (7, 11)),
+    "interpolation by scales": interpolated("half_pixel", (1.6, 2.3)),
+    "interpolation around the centre": interpolated("half_pixel_symmetric", (1.6, 2.3)),
+    "interpolation as PyTorch has it": interpolated("pytorch_half_pixel", (7, 3)),
+    "interpolation between corners": interpolated("align_corners", (9, 4)),
+    "interpolation from the first pixel": interpolated("asymmetric", (3, 13)),
     "truth values that change nothing": (
         [("t", "Greater", ["x", "none"], {}), ("y", "Where", ["t", "x", "other"], {})],
         [

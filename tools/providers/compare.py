@@ -4,7 +4,7 @@
     tools/providers/setup
     python tools/providers/compare.py [--corpus FOLDER] [--work FOLDER] [--providers qnn,webgpu] [--models a,b | --core] [--json FILE]
                                       [--bin target/release/relayout] [--level ORT_ENABLE_ALL] [--timeout SECONDS] [--resume]
-                                      [--rounds 5] [--allow com.microsoft]
+                                      [--rounds 5] [--allow com.microsoft] [--loaded]
 
 The folder of the corpus, testdata/corpus, holds manifest.json, the models and hydrate.py, which fills in their weights. A line for each model and provider: device graphs,
 nodes that fell back to the CPU, Transposes and the elements that they write, as exported and ours, both counted and predicted
@@ -14,6 +14,7 @@ original's. What did not load as exported has nothing to compare. Exit status 1 
 With `--rounds`, files that changed are also timed on webgpu, original and ours in turns with ours beside itself as a control. A
 model is slower, and fails, if the upper end of the 95 % interval is under 1 (of fewer than six rounds: if all are).
 `--allow` is that of the program, for providers that have ops of the domain.
+`--loaded` counts what webgpu loads, without bodies, and runs nothing: a count takes seconds, and no results are compared.
 `--timeout` is for one count: a file that takes longer is named with a note. The file of `--json` is written after each model. With
 `--resume` the rows that it has are kept, and only the other models are counted.
 Needs numpy, onnx, onnxruntime for the corpus; the providers have environments of their own, which tools/providers/setup makes.
@@ -125,7 +126,7 @@ def looked_at(args, model, provider):
     python = HOME / provider / "bin" / "python"
     if not python.exists():
         sys.exit(f"compare.py: {python} is not there; run tools/providers/setup {provider}")
-    count = lambda path, session=None: asked(python, provider, [path], args.level, args.timeout, session=session)
+    count = lambda path, session=None: asked(python, provider, [path], args.level, args.timeout, session=session, only_loaded=args.loaded)
     with tempfile.TemporaryDirectory(dir=args.work) as folder:
         allowed = ["--allow", args.allow] if args.allow else []
         ours = optimized(args.bin, model, provider, folder, [*allowed, *(["--free-io"] if args.free_io else [])])
@@ -160,9 +161,12 @@ def arguments():
     parser.add_argument("--level", choices=LEVELS, default="ORT_ENABLE_ALL")
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--loaded", action="store_true")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--resume", action="store_true", help="keep the rows that the file of --json has")
     args = parser.parse_args()
+    if args.loaded and (args.rounds or args.providers != "webgpu"):
+        parser.error("--loaded is for webgpu, without --rounds")
     if args.resume and not args.json:
         parser.error("--resume needs --json")
     return parser, args

@@ -3,6 +3,7 @@
 
     python count.py --provider qnn MODEL.onnx...       device graphs as handed to the compiler of QNN's HTP simulator
     python count.py --provider webgpu MODEL.onnx...    nodes that ran, and the distance to the unoptimized CPU provider
+    python count.py --provider webgpu --loaded MODEL.onnx...   nodes of the graph that is made when the file is loaded; nothing runs
     python count.py --provider cuda MODEL.onnx...      nodes of the graph that is made when the file is loaded with the option that its
                                                        metadata names (`relayout.session`), prefer_nhwc=1 if it names none
     python count.py --provider cuda --session prefer_nhwc=0 MODEL.onnx...   with this option
@@ -128,12 +129,17 @@ def inside(events):
     return {op: (count, round(taken, 1)) for op, (count, taken) in sorted(found.items())}
 
 
-def webgpu(model, level):
+ABSENT = "no WebGPU adapter; is VK_ICD_FILENAMES set?"
+
+
+def webgpu(model, level, only_loaded=False):
     import numpy as np
     import onnxruntime as ort
 
     ort.set_default_logger_severity(4)
     providers = ["WebGpuExecutionProvider", "CPUExecutionProvider"]
+    if only_loaded:
+        return loaded(model, level, (providers[0], {}), ABSENT)
     with tempfile.TemporaryDirectory() as folder:
         options = ort.SessionOptions()
         options.log_severity_level = 4
@@ -141,7 +147,7 @@ def webgpu(model, level):
         options.enable_profiling, options.profile_file_prefix = True, str(Path(folder, "p"))
         session = ort.InferenceSession(str(model), options, providers=providers)
         if providers[0] not in session.get_providers():
-            return {"note": "no WebGPU adapter; is VK_ICD_FILENAMES set?"}
+            return {"note": ABSENT}
         x = feeds(session)
         got = session.run(None, x)
         events = json.loads(Path(session.end_profiling()).read_text())
@@ -172,7 +178,7 @@ def raced(model, other, level, rounds):
         options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
         session = ort.InferenceSession(str(path), options, providers=["WebGpuExecutionProvider", "CPUExecutionProvider"])
         if "WebGpuExecutionProvider" not in session.get_providers():
-            return {"note": "no WebGPU adapter; is VK_ICD_FILENAMES set?"}
+            return {"note": ABSENT}
         x = feeds(session)
         runs[name] = lambda session=session, x=x: session.run(None, x)
     found = timing.beside(runs, rounds)
@@ -190,10 +196,15 @@ def session_of(model):
 
 def cuda(model, level, session=None):
     """What the CUDA provider makes of a file when it is loaded."""
+    option, value = (session or session_of(model)).split("=")
+    return loaded(model, level, ("CUDAExecutionProvider", {option: value}), "no CUDA provider; is LD_LIBRARY_PATH set?")
+
+
+def loaded(model, level, provider, absent):
+    """What a provider makes of a file when it is loaded: the nodes of its graph. Those of bodies are not counted."""
     import onnx
     import onnxruntime as ort
 
-    option, value = (session or session_of(model)).split("=")
     with tempfile.TemporaryDirectory() as folder:
         saved = str(Path(folder, "saved.onnx"))
         options = ort.SessionOptions()
@@ -201,13 +212,12 @@ def cuda(model, level, session=None):
         options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
         options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "saved.data")
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-        providers = [("CUDAExecutionProvider", {option: value}), "CPUExecutionProvider"]
-        loaded = ort.InferenceSession(str(model), options, providers=providers)
-        if "CUDAExecutionProvider" not in loaded.get_providers():
-            return {"note": "no CUDA provider; is LD_LIBRARY_PATH set?"}
+        session = ort.InferenceSession(str(model), options, providers=[provider, "CPUExecutionProvider"])
+        if provider[0] not in session.get_providers():
+            return {"note": absent}
         graph = onnx.load(saved, load_external_data=False).graph
         given = onnx.shape_inference.infer_shapes(onnx.load(model), data_prop=True).graph
-        cpu = fallen_back(loaded)
+        cpu = fallen_back(session)
     count = collections.Counter(node.op_type for node in graph.node)
     size = sizes([graph, given])
     moved = sum(size(node.output[0]) or size(node.input[0]) or 0 for node in graph.node if node.op_type == "Transpose")
@@ -245,16 +255,17 @@ def one(args, models):
     try:
         if args.rounds:
             return raced(*models, args.level, args.rounds)
-        more = [args.session] if args.provider == "cuda" else []
+        more = {"qnn": [], "webgpu": [args.loaded], "cuda": [args.session]}[args.provider]
         return {"qnn": qnn, "webgpu": webgpu, "cuda": cuda}[args.provider](models[0], args.level, *more)
     except Exception as e:  # whatever a provider says to a model that it can't run
         return {"note": " ".join(str(e).split())[:300]}
 
 
-def asked(python, provider, models, level, timeout, rounds=0, session=None):
+def asked(python, provider, models, level, timeout, rounds=0, session=None, only_loaded=False):
     """What a process says that runs the interpreter which has the provider."""
     command = [str(python), __file__, "--provider", provider, "--level", level, "--rounds", str(rounds), "--one", *map(str, models)]
     command += ["--session", session] if session else []
+    command += ["--loaded"] if only_loaded else []
     driver = Path(python).parents[1] / "empty_driver"
     env = os.environ | ({"LD_LIBRARY_PATH": str(driver)} if provider == "cuda" and driver.exists() else {})
     try:
@@ -271,6 +282,7 @@ def main():
     parser.add_argument("--level", choices=LEVELS, default="ORT_ENABLE_ALL")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--loaded", action="store_true", help="with webgpu: count what is loaded, and run nothing")
     parser.add_argument("--session", help="with cuda: the option of the session, in place of the one that files name")
     parser.add_argument("--rounds", type=int, default=0, help="with webgpu and two models: time them in so many rounds")
     parser.add_argument("models", nargs="+", type=Path)
@@ -283,7 +295,7 @@ def main():
         # Some providers crash when the process ends.
         os._exit(0)
     for group in [models] if args.rounds else [[model] for model in models]:
-        row = asked(sys.executable, args.provider, group, args.level, args.timeout, args.rounds, args.session)
+        row = asked(sys.executable, args.provider, group, args.level, args.timeout, args.rounds, args.session, args.loaded)
         print(json.dumps({"model": group[0].stem} | row), flush=True)
 
 

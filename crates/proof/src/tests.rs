@@ -21,6 +21,7 @@ mod heads;
 mod hosts;
 mod indexed;
 mod integers;
+mod interpolation;
 mod limits;
 mod needless;
 mod occurrences;

@@ -5,6 +5,7 @@ use super::picks::{adjoin, listed, of_repeats, parts_of, pick, range};
 use super::rolled::rolled;
 use super::{Call, Made, Results, axes_of, axis_of, blocked, movement, one, pads};
 use crate::files::model::ReadingOf;
+use crate::lemmas::interpolation;
 use crate::terms::arg::{Acted, Op};
 use crate::terms::name::{Name, Own};
 use crate::terms::slots::{self, Fill};
@@ -274,6 +275,7 @@ fn resize(call: &mut Call<'_>) -> Made {
     if acted.iter().any(|a| a.out < 1) {
         return Err("its result is empty".to_owned());
     }
+    let (x, mut acted) = of_one_place(call, x, acted);
     if acted.is_empty() {
         return Ok(x);
     }
@@ -295,6 +297,7 @@ fn resize(call: &mut Call<'_>) -> Made {
     }
     let narrower = acted.iter().any(|a| a.out < shape[a.axis]);
     let attrs = modes(call, narrower)?;
+    interpolation::note(call.terms, &attrs, &shape, &acted);
     let op = Op { name: Name::Model("Resize"), attrs: &attrs, dtype: x.dtype };
     call.terms.along(&op, &x, &acted).ok_or_else(|| "its axes do not split".to_owned())
 }
@@ -342,6 +345,9 @@ fn modes(call: &Call<'_>, narrower: bool) -> Result<Vec<u8>, String> {
     let rounds = text("nearest_mode", if call.opset < 11 { old } else { "round_prefer_floor" });
     let mut without =
         vec!["scales", "axes", "keep_aspect_ratio_policy", "mode", "coordinate_transformation_mode", "nearest_mode"];
+    if call.int("antialias", 0) == 0 {
+        without.push("antialias");
+    }
     if mode == "linear" {
         without.extend(
             ["cubic_coeff_a", "exclude_outside", "extrapolation_value"]
@@ -379,6 +385,18 @@ fn repeated(call: &Call<'_>, x: &Value, acted: &[Acted]) -> Option<Value> {
         y.view[a.axis] = normal(x.view[a.axis].iter().copied().chain([Digit::repeat(times)]));
     }
     Some(y)
+}
+
+/// What interpolates between places of an axis of one place is that place each time. The other axes are left.
+fn of_one_place(call: &Call<'_>, mut x: Value, acted: Vec<Acted>) -> (Value, Vec<Acted>) {
+    if call.text("mode").is_none_or(|mode| mode != "linear") {
+        return (x, acted);
+    }
+    let (single, others): (Vec<_>, Vec<_>) = acted.into_iter().partition(|a| view::extent(&x.view[a.axis]) == 1);
+    for a in single {
+        x.view[a.axis] = normal([Digit::repeat(a.out)]);
+    }
+    (x, others)
 }
 
 fn floats(value: &Value) -> Option<Vec<f32>> {

@@ -6,11 +6,12 @@ use super::{
 };
 use crate::files::model::{Attr, width};
 use crate::lemmas::halves::{self, BFLOAT16, DOUBLE, FLOAT, HALF};
+use crate::lemmas::interpolation::contract;
 use crate::lemmas::real::through;
 use crate::terms::align::{broadcast, term_of};
 use crate::terms::arg::{Op, numbers};
 use crate::terms::name::Name;
-use crate::terms::pointwise::{contract, over};
+use crate::terms::pointwise::over;
 use crate::terms::state::Terms;
 use crate::terms::value::Value;
 use crate::terms::view::View;

@@ -8,6 +8,7 @@ pub(crate) mod fits;
 pub(crate) mod flat;
 pub(crate) mod lane;
 pub(crate) mod lanes;
+pub(crate) mod line;
 mod make;
 mod misfits;
 pub(crate) mod name;

@@ -6,6 +6,7 @@ use crate::terms::arg::{Arg, Term, as_floats, constant_digit};
 use crate::terms::constants::Constants;
 use crate::terms::filters::Filters;
 use crate::terms::fits::Fits;
+use crate::terms::line::{Line, Resized};
 use crate::terms::name::{Name, Own};
 use crate::terms::quantized::Quantized;
 use crate::terms::real::{Cores, RealForm};
@@ -54,6 +55,10 @@ pub(crate) struct Terms {
     pub(crate) convolved: Convolved,
     /// The halves that the input makes of floats, by these.
     pub(crate) halves: FxHashMap<u32, u32>,
+    /// Lines that Resizes of the input make of others.
+    pub(crate) lines: Vec<Line>,
+    /// Resizes that products of the result are, by these, as long as the input has none of them.
+    pub(crate) halfway: FxHashMap<u32, Vec<Resized>>,
     /// Extents that do not fit.
     pub(crate) fits: Fits,
     /// Values one behind the other, by the term of what they are then, along some axes.
@@ -103,6 +108,8 @@ impl Terms {
             filters: Filters::default(),
             convolved: Convolved::default(),
             halves: FxHashMap::default(),
+            lines: Vec::new(),
+            halfway: FxHashMap::default(),
             fits: Fits::default(),
             joins: FxHashMap::default(),
             symbolic: None,

@@ -4,6 +4,7 @@
 use crate::fold_nets::{F32, I8, I32, I64, Net, U8, runtime};
 use prost::Message;
 use relayout::device::audit_device;
+use relayout::proof::Unproved;
 use relayout::targets::{OrtNhwc, Provider};
 use relayout::{Model, Numerics, Options, optimize, target};
 use relayout_onnx::proto::{ModelProto, NodeProto};
@@ -487,6 +488,10 @@ fn a_network_whose_images_are_resized_leaves_the_transposes_of_its_ends_on_cuda(
     let net = unet("linear", "half_pixel");
     let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
     let target = OrtNhwc::of(channels_last("cuda"));
+    let checked = Options::default().strict().unproved(Unproved::Fail);
+    let proved = optimize(&model, &target, &checked).expect("it is proved");
+    let proved = ModelProto::decode(&*proved.to_bytes().expect("it is written")).expect("a model");
+    assert_eq!(count(&proved, "Resize"), 0, "products are known to the checker");
     let exact = optimize(&model, &target, &Options::default().numerics(Numerics::Exact)).expect("it is optimized");
     let exact = ModelProto::decode(&*exact.to_bytes().expect("it is written")).expect("a model");
     assert_eq!(count(&exact, "Resize"), 3, "every bit has to stay");

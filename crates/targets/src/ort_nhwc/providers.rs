@@ -95,6 +95,9 @@ pub struct Device {
     /// node, also the one that dequantizes weights in each run.
     #[serde(default = "yes")]
     pub quantized_units: bool,
+    /// Whether its kernels that run channels last take floats only, so that a pool of bytes stays channels first.
+    #[serde(default)]
+    pub float_kernels: bool,
     /// Whether rows that several nodes move, one after the other, are picked by one Gather in their place.
     #[serde(default)]
     pub gathers_rows: bool,

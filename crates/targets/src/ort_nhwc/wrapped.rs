@@ -7,6 +7,7 @@
 use super::Rates;
 use crate::shared::forms::product::only_result;
 use relayout_ir::attr::Attr;
+use relayout_ir::dtype::DType;
 use relayout_ir::form::{self, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, ValueId};
 use relayout_ir::layout::Layout;
@@ -78,7 +79,9 @@ impl Sides {
         let (x, y) = (node.operand(0)?, only_result(node)?);
         let rank = q.graph.value(x).ty.rank()?;
         let same = q.graph.value(y).ty.rank() == Some(rank);
-        let wrapped = node.onnx().is_some_and(|op| rates.provider.wraps(op));
+        let bytes = matches!(q.graph.value(x).ty.dtype(), Some(DType::U8 | DType::I8));
+        let kernel = !(bytes && rates.provider.device.float_kernels);
+        let wrapped = kernel && node.onnx().is_some_and(|op| rates.provider.wraps(op));
         (same && wrapped && !q.in_body && RANKS.contains(&rank) && is_taken(node)).then_some(Sides { x, y, rank })
     }
 

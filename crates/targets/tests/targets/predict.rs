@@ -288,3 +288,44 @@ fn default_sessions_of_cuda_run_convolutions_channels_first_and_turn_images_in_k
     // 64,000 elements, 250 in a nanosecond; depthwise convolutions have kernels of their own.
     assert_eq!([cost(1), cost(500)], [256, 0]);
 }
+
+#[test]
+fn pools_of_bytes_stay_channels_first_on_gpus() {
+    let text = |dtype: &str| {
+        format!(
+            "graph g opset=17
+  %x: {dtype}[1,8,6,6] = input
+  %y: {dtype}[1,8,3,3] = MaxPool(%x) {{kernel_shape=[2,2], strides=[2,2]}}
+  output %y
+"
+        )
+    };
+    for provider in ["cuda", "webgpu"] {
+        assert_eq!([on(provider, &text("u8")), on(provider, &text("f32"))], [[0, 0], [2, 8 * 45]], "{provider}");
+    }
+}
+
+#[test]
+fn each_reader_of_dequantized_values_gets_them_turned_by_itself() {
+    let text = |read: &str| {
+        format!(
+            "graph g opset=17
+  %x: u8[8,2,64] = input
+  %n: i64[4] = const [1,8,16,8]
+  %s: f32[8] = const
+  %w: f32[4,8,1,1] = const
+  %v: f32[4,8,1,1] = const
+  %r: u8[1,8,16,8] = Reshape(%x, %n)
+  %d: f32[1,8,16,8] = DequantizeLinear(%r, %s)
+  %e: f32[1,8,16,8] = Relu(%d)
+  %y: f32[1,4,16,8] = Conv({read}, %w)
+  %t: f32[1,4,16,8] = Conv({read}, %v)
+  output %y
+  output %t
+"
+        )
+    };
+    let ends = 2 * 4 * 128;
+    assert_eq!(on("webgpu", &text("%e")), [3, 8 * 128 + ends]);
+    assert_eq!(on("webgpu", &text("%d")), [4, 2 * 8 * 128 + ends]);
+}

@@ -17,6 +17,7 @@ use relayout_target_api::{DeviceMoves, Sizes};
 /// Predicts what runs of a model. Its bodies run on the host. Types have to be inferred.
 pub fn predict(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> DeviceMoves {
     let mut net = Net::build(graph, sizes);
+    net.part_dequantized();
     let rules = |when| Rules { when, splits: provider.splits(), flattens: provider.flattens() };
     push(&mut net, rules(When::Loaded));
     // Where the provider runs nothing channels last, the runtime does not transform layouts, and moves nothing once more.
@@ -65,7 +66,8 @@ fn wrap(net: &mut Net, provider: &Provider) {
         let Some(x) = net.nodes[n].ins.first().copied().flatten() else { continue };
         let Some(rank) = net.values[x].shape.as_ref().map(Vec::len) else { continue };
         let node = &net.nodes[n];
-        if !provider.wraps_in(&node.op, node.opset) || has_indices(node) || !is_taken(net, n, provider) {
+        let stays = has_indices(node) || provider.device.float_kernels && net.values[x].bytes;
+        if !provider.wraps_in(&node.op, node.opset) || stays || !is_taken(net, n, provider) {
             continue;
         }
         turn(net, n, 0, &order::to_last(rank));

@@ -3,6 +3,7 @@
 use super::order::{apply, inverse};
 use crate::ort_nhwc::providers::Unknown;
 use relayout_ir::attr::Attr;
+use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node as IrNode, Op, ValueId};
 use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::keeps_axes;
@@ -19,6 +20,7 @@ pub(super) type N = usize;
 
 /// A value.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Value {
     pub(super) shape: Option<Vec<u64>>,
     /// Which extents are no numbers.
@@ -28,6 +30,8 @@ pub(super) struct Value {
     pub(super) maker: Option<N>,
     /// Whether a caller or a body reads it.
     pub(super) left: bool,
+    /// Whether its elements are integers of 8 bits.
+    pub(super) bytes: bool,
     /// Whether the runtime does not know its rank.
     lost: bool,
     readers: Vec<N>,
@@ -97,6 +101,7 @@ impl Net {
             let own = self.value(sizes.shape(graph, v).filter(|_| !lost), constant);
             self.values[own].unknown = if lost { Unknown::Any } else { unknown(graph, v) };
             self.values[own].lost = lost;
+            self.values[own].bytes = matches!(graph.value(v).ty.dtype(), Some(DType::U8 | DType::I8));
             known.insert(v, own);
             outs.push(own);
         }
@@ -149,6 +154,24 @@ impl Net {
         }
         self.nodes.push(Node { ins, outs, ..node });
         n
+    }
+
+    /// Gives each reader of dequantized values a `DequantizeLinear` of its own, as ONNX Runtime does before it moves them
+    /// (`core/optimizer/qdq_transformer/ensure_unique_dq_for_node_unit.cc`).
+    pub(super) fn part_dequantized(&mut self) {
+        for n in 0..self.nodes.len() {
+            let node = self.nodes[n].clone();
+            let Some(&y) = node.outs.first().filter(|_| node.op == "DequantizeLinear") else { continue };
+            for reader in self.values[y].readers.clone().into_iter().skip(1) {
+                let own = self.values.len();
+                let value = Value { left: false, readers: Vec::new(), ..self.values[y].clone() };
+                self.values.push(value);
+                self.add(node.clone(), node.ins.clone(), vec![own]);
+                if let Some(slot) = self.nodes[reader].ins.iter().position(|v| *v == Some(y)) {
+                    self.set(reader, slot, Some(own));
+                }
+            }
+        }
     }
 
     /// Adds a Transpose of a value; its result.
