@@ -75,7 +75,13 @@ impl Case {
     pub(crate) fn in_type(&self, dtype: &str) -> Case {
         let of_type = |line: &str| {
             let stays = line.trim_start().starts_with("%doubled:");
-            let line = if stays { line.to_owned() } else { line.replace("f32[", &format!("{dtype}[")) };
+            let mut line = if stays { line.to_owned() } else { line.replace("f32[", &format!("{dtype}[")) };
+            // Before that operator set most ops do not have the type.
+            if dtype == "bf16" {
+                for older in ["17", "19", "21"] {
+                    line = line.replace(&format!("opset={older} "), "opset=22 ");
+                }
+            }
             line + "\n"
         };
         let graph = self.graph.lines().map(of_type).collect();
