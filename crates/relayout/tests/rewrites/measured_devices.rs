@@ -93,7 +93,7 @@ fn halves_have_times_of_their_own() {
     let costs = |half_is_dear: bool| {
         table(move |case, half| match case {
             Case::Transpose(_) if half == half_is_dear => 500 * usual(case),
-            Case::Product { .. } => 100 * usual(case),
+            Case::Product { .. } => 10 * usual(case),
             _ => usual(case),
         })
     };
