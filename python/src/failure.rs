@@ -160,7 +160,7 @@ impl From<CalibrateError> for Failure {
             CalibrateError::Model(error) => error.into(),
             CalibrateError::Runtime(error) => error.into(),
             CalibrateError::Cache { .. } => Failure::new(Kind::File, error),
-            CalibrateError::OtherHost { .. } => Failure::new(Kind::Option, error),
+            CalibrateError::OtherHost { .. } | CalibrateError::Device { .. } => Failure::new(Kind::Option, error),
             _ => Failure::new(Kind::Target, error),
         }
     }

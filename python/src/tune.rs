@@ -7,6 +7,7 @@ use crate::verify::on_disk;
 use crate::worker::Reporter;
 use relayout::targets::threads_asked;
 use relayout::{Model, Request};
+use relayout_calibrate::device::{DeviceRuntime, fastest_on_device};
 use relayout_calibrate::{Cache, Fastest, Host, Job, Subject, TuneStep, fastest};
 use relayout_verify::{Inputs, PluginProvider, Runtime};
 use std::ops::ControlFlow;
@@ -21,10 +22,11 @@ pub(crate) fn tuned(
 ) -> Result<Fastest, Failure> {
     let runtime = Runtime::load(library)?;
     let threads = usize::try_from(request.threads.unwrap_or(1)).unwrap_or(usize::MAX);
-    let host = Host::here(&runtime, threads_asked(threads));
-    let place = request.tune_cache.clone().map_or_else(|| host.cache_place(), Ok)?;
-    // A damaged cache was set aside; a new one is begun.
-    let (mut cache, _) = Cache::open(&place, host)?;
+    let place = |host: Host| {
+        let place = request.tune_cache.clone().map_or_else(|| host.cache_place(), Ok)?;
+        // A damaged cache was set aside; a new one is begun.
+        Cache::open(&place, host).map(|(cache, _)| cache)
+    };
     let inputs = Inputs::Random { seed: 0, dims: sizes(request).into_iter().collect() };
     let target = request.target()?;
     let mut measured = request.clone();
@@ -39,6 +41,12 @@ pub(crate) fn tuned(
     on_disk(source, |source| {
         let budget = request.tune_seconds;
         let job = Job { runtime: &runtime, model, source, options: &options, inputs: &inputs, budget };
-        Ok(fastest(&job, subject, &mut cache, &mut told)?)
+        let threads = threads_asked(threads);
+        if let (Some(python), Some(target)) = (&request.python, request.ort_nhwc()?) {
+            let mut device = DeviceRuntime::start(python, &target.provider().execution_provider, false)?;
+            let (mut cache, told_options) = (place(device.host(threads))?, &request.provider_options);
+            return Ok(fastest_on_device(&job, &target, (&mut device, told_options), &mut cache, &mut told)?);
+        }
+        Ok(fastest(&job, subject, &mut place(Host::here(&runtime, threads))?, &mut told)?)
     })
 }

@@ -47,7 +47,7 @@ REFUSED = [
     ({"provider": "webgpu", "allow": "com.microsoft"}, "there is no op of com.microsoft that files for provider `webgpu` can have"),
     ({"threads": 2}, "is an option of target `ort-cpu`"),
     ({"provider": "qnn", "block": 8}, "is an option of target `ort-cpu`, not of `ort-nhwc`"),
-    ({"costs": COSTS}, "is an option of targets `ort-cpu` and `cuda-tensorcore`, not of `onnx`"),
+    ({"costs": COSTS}, "is an option of targets `ort-cpu`, `ort-nhwc` and `cuda-tensorcore`, not of `onnx`"),
     ({"target": "ort-cpu", "costs": "none.toml"}, "cannot read table of costs `none.toml`"),
     ({"target": "ort-cpu", "costs": OWN}, "nhwc.toml"),
     ({"target_file": "none.toml"}, "target file `none.toml`"),

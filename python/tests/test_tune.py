@@ -1,6 +1,7 @@
 """``optimize`` with ``tune``: times are kept, and results are not slower."""
 
 import pathlib
+import sys
 
 import nets
 import onnx
@@ -82,6 +83,30 @@ def test_what_cannot_be_tuned_is_refused():
     pathlib.Path("times.json").write_text(text.replace('"ONNX Runtime ', '"ONNX Runtime 9', 1))
     with pytest.raises(relayout.OptionError, match="another host"):
         relayout.optimize(net, target="ort-cpu", tune=quick())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
+def test_a_python_runs_the_model_and_its_results_on_a_provider():
+    python = pathlib.Path("python").absolute()
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@" --on CPUExecutionProvider\n')
+    python.chmod(0o755)
+    net = pathlib.Path(__file__).parents[2] / "testdata/cases/gain/shuffles_channels_for_a_convolution.onnx"
+    result = relayout.optimize(net, "out.onnx", provider="cuda", tune=relayout.Tune(python=python, cache="times.json"))
+    exported = [candidate for candidate in result.tuning.candidates if not candidate.optimized]
+    assert [candidate.session for candidate in exported] == ["prefer_nhwc=1", "prefer_nhwc=0"]
+    assert all(candidate.ms > 0 for candidate in result.tuning.candidates)
+    assert result.tuning.provider.startswith("CPUExecutionProvider on ")
+    assert result.changed is (result.tuning.times is not None) is not result.tuning.slower
+    assert relayout.verify(net, "out.onnx")
+
+
+def test_a_python_without_the_provider_is_refused():
+    net = nets.channels_last()
+    with pytest.raises(relayout.OptionError, match="option of target `ort-nhwc`"):
+        relayout.optimize(net, tune=relayout.Tune(python=sys.executable))
+    for python, says in ((sys.executable, "CUDAExecutionProvider"), ("no/such/python", "cannot start no/such/python")):
+        with pytest.raises(relayout.OptionError, match=says):
+            relayout.optimize(net, provider="cuda", tune=relayout.Tune(python=python, cache="times.json"))
 
 
 def test_a_caller_can_stop_it():

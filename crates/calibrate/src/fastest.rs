@@ -2,6 +2,7 @@
 
 use crate::CalibrateError;
 use crate::cache::{Cache, Compared, Pair};
+use crate::device::Candidate;
 use crate::tune::{Tuned, tune};
 use relayout::{Model, Optimized, Options, Target, optimize, unchanged};
 use relayout_targets::OrtCpu;
@@ -16,7 +17,7 @@ use std::time::Duration;
 pub(crate) const COMPARED: Duration = Duration::from_secs(3);
 
 /// How many percent of its cost a region must gain to be kept, one after the other until the result is not slower.
-const DEMANDS: [u64; 3] = [0, 5, 20];
+pub(crate) const DEMANDS: [u64; 3] = [0, 5, 20];
 
 /// What a report says of a model for which no result is fast enough.
 pub const KEPT: &str = "no result ran as fast as the model on this machine";
@@ -103,12 +104,16 @@ pub struct Tuning {
     pub threads: u64,
     /// The runtime and its version.
     pub runtime: String,
-    /// The library of the execution provider that ran both, and what it was told; `None` for the CPU's.
+    /// The library of the execution provider that ran both, or its name and its device, and what it was told; `None` for the CPU's.
     pub provider: Option<String>,
     /// The cache, unless it is in memory only.
     pub cache: Option<PathBuf>,
     /// How both ran. `None` where the result is the model itself.
     pub times: Option<Compared>,
+    /// The option of the sessions in which the result ran, where one decides how a provider runs.
+    pub session: Option<String>,
+    /// All files that ran on a device in turns, before the two of `times` did.
+    pub candidates: Vec<Candidate>,
 }
 
 /// The result that is not slower than the model with the fewest changes given back. For a target with measured costs these are measured
@@ -150,6 +155,8 @@ pub fn fastest(
         provider: provider.map(ToString::to_string),
         cache: cache.path().map(Into::into),
         times,
+        session: None,
+        candidates: Vec::new(),
     };
     Ok(Fastest { measured: tuned.map(|tuned| tuned.target), options, result, tuning })
 }
@@ -230,7 +237,22 @@ impl Tuning {
     }
 
     fn on_provider(&self) -> String {
-        self.provider.as_ref().map_or_else(String::new, |provider| format!(", on the provider of {provider}"))
+        let session = self.session.as_ref().map_or_else(String::new, |option| format!(", the result with {option}"));
+        // A plugin is named by its library.
+        let on = if self.candidates.is_empty() { "on the provider of" } else { "on" };
+        self.provider.as_ref().map_or_else(String::new, |provider| format!(", {on} {provider}{session}"))
+    }
+
+    /// How all files ran among which one was chosen, in words; nothing if there were only two.
+    fn among(&self) -> String {
+        let of = |candidate: &Candidate| {
+            let what = if candidate.optimized { "result" } else { "as exported" };
+            let session = candidate.session.as_ref().map_or_else(String::new, |option| format!(" with {option}"));
+            let ms = candidate.ms.map_or_else(|| "other results".to_owned(), |ms| format!("{ms:.3} ms"));
+            format!("{what}{session} {ms}")
+        };
+        let all: Vec<String> = self.candidates.iter().map(of).collect();
+        if all.len() > 2 { format!("; all in turns: {}", all.join(", ")) } else { String::new() }
     }
 }
 
@@ -272,6 +294,6 @@ impl fmt::Display for Tuning {
         if self.least_gain > 0 && self.times.is_some() {
             write!(f, "; what gains less than {} % was given back", self.least_gain)?;
         }
-        Ok(())
+        f.write_str(&self.among())
     }
 }

@@ -15,13 +15,15 @@
 //! [`calibrate`] runs the op of every point of every grid that [`relayout_targets::measured`] needs. [`check`] takes shapes that
 //! are in no grid and runs each in the forms that a decision chooses from. It says how often the table ranks them right, and how
 //! much time is lost by following it; [`check_model`] says so of a model. [`tune`] measures for one model what its decision asks about, and [`fastest`]
-//! also runs the model and its results in turns. [`gpu`] is about another runtime: it says what a runner has to measure on a GPU.
+//! also runs the model and its results in turns. [`device`] measures on the device of an execution provider, through a Python that has it.
+//! [`gpu`] is about another runtime: it says what a runner has to measure on a GPU.
 //!
 //! Absent: the date is not looked up. The caller gives it in the options.
 
 mod cache;
 mod cases;
 mod check;
+pub mod device;
 mod fastest;
 pub mod gpu;
 mod host;
@@ -79,6 +81,12 @@ pub enum CalibrateError {
     #[error("what was measured is not a table: {why}; try again on a machine with less load")]
     Table {
         /// What is wrong.
+        why: String,
+    },
+    /// A Python does not run models on the device that was asked for.
+    #[error("{why}")]
+    Device {
+        /// What it said.
         why: String,
     },
     /// A runner did not answer what it was asked.

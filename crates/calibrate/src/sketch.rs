@@ -53,10 +53,27 @@ fn pool(signed: bool) -> &'static Bytes {
     if signed { both.get_or_init(make) } else { positive.get_or_init(make) }
 }
 
+/// Halves between 1/16 and 1/8 with both signs, as bytes.
+fn half_pool() -> &'static Bytes {
+    static POOL_OF_HALVES: OnceLock<Bytes> = OnceLock::new();
+    let half = |&number: &f32| {
+        let bits = number.to_bits();
+        (0x2c00 | ((bits >> 13) as u16 & 0x03ff) | ((bits >> 16) as u16 & 0x8000)).to_le_bytes()
+    };
+    POOL_OF_HALVES.get_or_init(|| {
+        let mut bytes: Vec<u8> = drawn(true).iter().flat_map(half).collect();
+        while bytes.len() < 2 * POOL {
+            bytes.extend_from_within(..bytes.len().min(2 * POOL - bytes.len()));
+        }
+        bytes.into()
+    })
+}
+
 /// An attribute's value.
 pub(super) enum Value<'a> {
     Int(u64),
     Ints(&'a [u64]),
+    Float(f32),
     Floats(&'a [f32]),
     Text(&'a str),
 }
@@ -73,8 +90,8 @@ impl Sketch {
     pub(super) fn new() -> Sketch {
         let mut sketch = Sketch::default();
         sketch.graph.name = Some("calibration".to_owned());
-        sketch.graph.input.push(port("start", &[1]));
-        sketch.graph.output.push(port("end", &[1]));
+        sketch.graph.input.push(port("start", &[1], DataType::Float));
+        sketch.graph.output.push(port("end", &[1], DataType::Float));
         sketch.node("Identity", "", &["start"], "end", &[]);
         sketch
     }
@@ -102,7 +119,24 @@ impl Sketch {
 
     /// Makes a number an output of the model.
     pub(super) fn result(&mut self, name: &str) {
-        self.graph.output.push(port(name, &[1]));
+        self.graph.output.push(port(name, &[1], DataType::Float));
+    }
+
+    /// Makes a tensor an output of the model, whose shape is inferred.
+    pub(super) fn leaves(&mut self, name: &str, half: bool) {
+        let mut port = port(name, &[], number(half));
+        if let Some(TypeProto { value: Some(type_proto::Value::TensorType(tensor)), .. }) = &mut port.r#type {
+            tensor.shape = None;
+        }
+        self.graph.output.push(port);
+    }
+
+    /// An input of the model that who runs it feeds, made once.
+    pub(super) fn reads(&mut self, name: &str, dims: &[u64], half: bool) -> String {
+        if self.graph.input.iter().all(|port| port.name.as_deref() != Some(name)) {
+            self.graph.input.push(port(name, dims, number(half)));
+        }
+        name.to_owned()
     }
 
     /// Gives the last node one more result.
@@ -124,6 +158,11 @@ impl Sketch {
     /// A constant of positive numbers.
     pub(super) fn positives(&mut self, name: &str, dims: &[u64]) -> Result<String, CalibrateError> {
         self.data(name, dims, DataType::Float, 4, pool(false))
+    }
+
+    /// A constant of halves with both signs, made once for each name.
+    pub(super) fn halves(&mut self, name: &str, dims: &[u64]) -> Result<String, CalibrateError> {
+        self.data(name, dims, DataType::Float16, 2, half_pool())
     }
 
     /// A constant whose elements have so many bytes: 1, 2, 4 or 8.
@@ -194,7 +233,7 @@ impl Sketch {
             numbers.truncate(count);
             let shape: Vec<i64> = dims.iter().map(|&d| d as i64).collect();
             self.feeds.push(Tensor::new(name, shape, Data::F32(numbers))?);
-            self.graph.input.push(port(name, dims));
+            self.graph.input.push(port(name, dims, DataType::Float));
         }
         Ok(name.to_owned())
     }
@@ -229,6 +268,10 @@ fn attribute(name: &str, value: &Value<'_>) -> AttributeProto {
             attribute.ints = ints.iter().map(|&i| i as i64).collect();
             AttributeType::Ints
         }
+        Value::Float(float) => {
+            attribute.f = Some(*float);
+            AttributeType::Float
+        }
         Value::Floats(floats) => {
             attribute.floats = floats.to_vec();
             AttributeType::Floats
@@ -242,13 +285,18 @@ fn attribute(name: &str, value: &Value<'_>) -> AttributeProto {
     attribute
 }
 
-fn port(name: &str, dims: &[u64]) -> ValueInfoProto {
+/// Floats, or halves.
+fn number(half: bool) -> DataType {
+    if half { DataType::Float16 } else { DataType::Float }
+}
+
+fn port(name: &str, dims: &[u64], ty: DataType) -> ValueInfoProto {
     let dim = |&d: &u64| tensor_shape_proto::Dimension {
         value: Some(tensor_shape_proto::dimension::Value::DimValue(d as i64)),
         denotation: None,
     };
     let tensor = type_proto::Tensor {
-        elem_type: Some(DataType::Float as i32),
+        elem_type: Some(ty as i32),
         shape: Some(TensorShapeProto { dim: dims.iter().map(dim).collect() }),
     };
     ValueInfoProto {

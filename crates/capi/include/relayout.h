@@ -181,7 +181,7 @@ int relayout_targets(char **json,
  * - `block`, for target `ort-cpu`: channels of a block, 16 for hosts with AVX-512 and 8 for others; by default that of this machine
  * - `guard`, for target `ort-cpu`: false leaves out the guard that makes a model fail on hosts of another block, where it computes
  *   wrong numbers
- * - `costs`, for targets `ort-cpu` and `cuda-tensorcore`: a file with a table of costs that `relayout calibrate` wrote
+ * - `costs`, for targets `ort-cpu`, `ort-nhwc` and `cuda-tensorcore`: a file with a table of costs that `relayout calibrate` wrote
  * - `threads`, for target `ort-cpu`: threads that the model will run on, 1 by default, 0 for as many as the machine has cores; costs on
  *   numbers of threads that were not measured follow from those that were
  * - `dims`: sizes of dims that the inputs leave open, by symbol or as `INPUT.AXIS`: `{"N": 4, "H": "32..512", "x.2": 224}`

@@ -1,5 +1,6 @@
 //! `relayout calibrate`
 
+mod device;
 mod gpu;
 mod models;
 
@@ -14,27 +15,17 @@ use relayout::targets::measured::MeasuredCosts;
 use relayout::targets::{Block, threads_asked};
 use relayout_calibrate::{CalibrateOptions, calibrate as measure, check as hold, processor};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
-    let gpu = a.target == "cuda-tensorcore";
-    let wrong = [
-        ("--check", a.check, !gpu),
-        ("--threads", !a.threads.is_empty(), !gpu),
-        ("MODEL", !a.models.is_empty(), !gpu),
-        ("--python", a.python.is_some(), gpu),
-        ("--runner", a.runner.is_some(), gpu),
-        ("--device", a.device != "cuda", gpu),
-    ];
-    if let Some((option, ..)) = wrong.iter().find(|(_, given, fits)| *given && !fits) {
-        return Err(Failure::usage(format!("{option} is not an option for target `{}`", a.target)));
-    }
-    if gpu {
+    let target = measured_target(a)?;
+    if target != "ort-cpu" {
         if !is_stdout(&a.out) {
             check_place(&a.out)?;
         }
-        return put(&a.out, &gpu::table(a, &today())?);
+        let table = if target == "ort-nhwc" { device::table(a, &today())? } else { gpu::table(a, &today())? };
+        return put(&a.out, &table);
     }
     // What can fail at once fails before the minutes that measuring takes.
     let threads = asked(a)?;
@@ -67,6 +58,32 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
         calibration.off().iter().for_each(|line| tell(&format!("{line}\n")));
     }
     put(&a.out, &calibration.text())
+}
+
+/// The target that is measured, if all options are of that one.
+fn measured_target(a: &args::Calibrate) -> Result<&str, Failure> {
+    let of_provider = a.provider.as_ref().map(|_| "ort-nhwc");
+    let target = a.target.as_deref().or(of_provider).unwrap_or("ort-cpu");
+    let (cpu, gpu, device) = (target == "ort-cpu", target == "cuda-tensorcore", target == "ort-nhwc");
+    let wrong = [
+        ("--check", a.check, cpu),
+        ("--threads", !a.threads.is_empty(), cpu),
+        ("MODEL", !a.models.is_empty(), cpu),
+        ("--provider", a.provider.is_some(), device),
+        ("--python", a.python.is_some(), !cpu),
+        ("--runner", a.runner.is_some(), gpu),
+        ("--device", a.device != "cuda", !cpu),
+    ];
+    match wrong.iter().find(|(_, given, fits)| *given && !fits) {
+        Some((option, ..)) => Err(Failure::usage(format!("{option} is not an option for target `{target}`"))),
+        None => Ok(target),
+    }
+}
+
+/// A Python, as `--python` or the environment names it.
+fn python(a: &args::Calibrate) -> PathBuf {
+    let given = a.python.clone().or_else(|| std::env::var_os("PYTHON").filter(|p| !p.is_empty()).map(PathBuf::from));
+    given.unwrap_or_else(|| PathBuf::from("python3"))
 }
 
 /// The numbers of threads that are asked for. If none is said: one for a check, else one and its doubles up to as many as the machine has

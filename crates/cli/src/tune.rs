@@ -9,9 +9,10 @@ use crate::progress::Progress;
 use crate::terminal::tell as tell_people;
 use relayout::targets::threads_asked;
 use relayout::{Model, Options, Report, Target};
+use relayout_calibrate::device::{DeviceRuntime, fastest_on_device};
 use relayout_calibrate::{Cache, Fastest, Host, Job as Tuned, Subject, TuneStep, Tuning, fastest};
 use relayout_html::Measured;
-use relayout_verify::{ModelSource, Runtime};
+use relayout_verify::ModelSource;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -26,12 +27,7 @@ pub(crate) fn tuned(
     let model = open(&job.model)?;
     let mut request = a.request();
     request.measured_in(&runtime.version());
-    let threads = usize::try_from(request.threads.unwrap_or(1)).unwrap_or(usize::MAX);
-    let mut cache = cache(request.tune_cache.as_deref(), &runtime, threads_asked(threads))?;
-    let blocked = request.ort_cpu()?;
-    let provider = plugin(&a.tuning.provider);
-    let whole = Subject::Whole { target, provider: provider.as_ref() };
-    let subject = blocked.as_ref().map_or(whole, Subject::Kernels);
+    let threads = threads_asked(usize::try_from(request.threads.unwrap_or(1)).unwrap_or(usize::MAX));
     let name = job.model.display();
     let bar = Progress::start("timing kernels");
     let mut told = |step| {
@@ -48,7 +44,20 @@ pub(crate) fn tuned(
     let inputs = random_inputs(&a.decide, &model);
     let budget = request.tune_seconds;
     let tuned = Tuned { runtime: &runtime, model: &model, source, options, inputs: &inputs, budget };
-    let found = fastest(&tuned, subject, &mut cache, &mut told).map_err(Failure::model)?;
+    let place = request.tune_cache.as_deref();
+    let found = if let (Some(python), Some(target)) = (&request.python, request.ort_nhwc()?) {
+        let provider = &target.provider().execution_provider;
+        let mut device = DeviceRuntime::start(python, provider, false).map_err(Failure::model)?;
+        let mut cache = cache(place, device.host(threads))?;
+        fastest_on_device(&tuned, &target, (&mut device, &request.provider_options), &mut cache, &mut told)
+    } else {
+        let mut cache = cache(place, Host::here(&runtime, threads))?;
+        let blocked = request.ort_cpu()?;
+        let provider = plugin(&a.tuning.provider);
+        let whole = Subject::Whole { target, provider: provider.as_ref() };
+        fastest(&tuned, blocked.as_ref().map_or(whole, Subject::Kernels), &mut cache, &mut told)
+    };
+    let found = found.map_err(Failure::model)?;
     drop(bar);
     Ok((model, found))
 }
@@ -75,8 +84,7 @@ pub(crate) fn tell(object: &mut serde_json::Value, tuning: Option<&Tuning>) {
 }
 
 /// The times in the file that is named, or in the one of this host among the user's caches.
-pub(crate) fn cache(named: Option<&Path>, runtime: &Runtime, threads: usize) -> Result<Cache, Failure> {
-    let host = Host::here(runtime, threads);
+pub(crate) fn cache(named: Option<&Path>, host: Host) -> Result<Cache, Failure> {
     let path = match named {
         Some(path) => {
             check_place(path)?;

@@ -33,7 +33,7 @@ pub use functions::{FunctionTarget, gpu};
 pub use onnx::DataTarget;
 pub use ort_cpu::{Block, OrtCpu, Release, threads_asked};
 pub use ort_nhwc::providers::PROVIDERS;
-pub use ort_nhwc::{OrtNhwc, Provider, SESSION_KEY};
+pub use ort_nhwc::{OrtNhwc, Provider, SESSION_KEY, costs as device};
 
 use relayout_target_api::Target;
 use serde::Deserialize;

@@ -7,7 +7,8 @@
 //! Ops that the CPU's provider has no kernel of and whose meaning is known, such as `GroupNorm` of `com.microsoft`, run as ops of the
 //! standard ([`relayout::Model::for_cpu_provider`]) where no other provider is named.
 //!
-//! Absent: execution providers that are built into a runtime, other than the CPU's ([`PluginProvider`] names a plugin), and random inputs of the types string, sequence, map and optional
+//! Absent: execution providers that are built into a runtime, other than the CPU's ([`PluginProvider`] names a plugin, and what something
+//! else runs is held against a [`Reference`]), and random inputs of the types string, sequence, map and optional
 //! (a model that has such inputs is refused by name).
 //!
 //! ```no_run
@@ -28,6 +29,7 @@ mod apart;
 mod check;
 mod compare;
 mod draws;
+mod elsewhere;
 mod error;
 mod find;
 mod here;
@@ -48,6 +50,7 @@ mod time;
 pub use self::apart::{APART, answer_apart, check_apart};
 pub use self::check::{Answer, CheckOptions, CheckResult, CheckedOutput, check};
 pub use self::compare::{Comparison, Difference, OutputComparison, Tolerance};
+pub use self::elsewhere::{Reference, RunElsewhere};
 pub use self::error::VerifyError;
 pub use self::find::{SearchPlaces, find_library, provider_libraries};
 pub use self::here::{equipment_of, has_device};

@@ -116,6 +116,31 @@ macro_rules! define {
                 .unwrap_or_default()
             }
 
+            /// The elements as they lie in memory, row-major and little-endian; `None` for strings.
+            pub fn to_raw(&self) -> Option<Vec<u8>> {
+                let mut raw = Vec::new();
+                match &self.data {
+                    $(Data::$variant(elements) => {
+                        for element in elements {
+                            element.put(&mut raw);
+                        }
+                    })*
+                    Data::Str(_) => return None,
+                }
+                Some(raw)
+            }
+
+            /// A tensor of elements as [`Tensor::to_raw`] gives them; `None` for strings, or if there are not as many as its shape has.
+            pub fn from_raw(name: &str, element_type: ElementType, shape: Vec<i64>, raw: &[u8]) -> Option<Tensor> {
+                let data = match element_type {
+                    $(ElementType::$variant => {
+                        Data::$variant(raw.chunks(size_of::<$rust>()).map(<$rust>::get).collect::<Option<_>>()?)
+                    })*
+                    ElementType::Str => return None,
+                };
+                Tensor::new(name, shape, data).ok()
+            }
+
             /// The elements at these places as a tensor of another shape; `None` if a place is none.
             pub(super) fn picked(&self, shape: Vec<i64>, places: impl Iterator<Item = Option<usize>>) -> Option<Tensor> {
                 let places: Vec<usize> = places.collect::<Option<_>>()?;
@@ -149,6 +174,38 @@ macro_rules! define {
 }
 
 for_each_number!(define);
+
+/// An element as it lies in memory, little-endian.
+trait Raw: Sized {
+    fn put(&self, raw: &mut Vec<u8>);
+    fn get(raw: &[u8]) -> Option<Self>;
+}
+
+macro_rules! raw {
+    ($($rust:ident)*) => {
+        $(impl Raw for $rust {
+            fn put(&self, raw: &mut Vec<u8>) {
+                raw.extend(self.to_le_bytes());
+            }
+
+            fn get(raw: &[u8]) -> Option<Self> {
+                Some(Self::from_le_bytes(raw.try_into().ok()?))
+            }
+        })*
+    };
+}
+
+raw!(f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64);
+
+impl Raw for bool {
+    fn put(&self, raw: &mut Vec<u8>) {
+        raw.push(u8::from(*self));
+    }
+
+    fn get(raw: &[u8]) -> Option<Self> {
+        Some(*raw.first()? != 0)
+    }
+}
 
 impl ElementType {
     /// Whether the elements are floating-point numbers, which a tolerance applies to; all others must be equal.

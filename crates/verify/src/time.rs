@@ -108,7 +108,8 @@ pub fn time_side_by_side(
 type Round = [[u64; 2]; 2];
 
 impl RunTimes {
-    fn of(rounds: &[Round]) -> RunTimes {
+    /// Of rounds of two turns, each nanoseconds of the first and of the second model.
+    pub fn of(rounds: &[[[u64; 2]; 2]]) -> RunTimes {
         let [[a_ns, a_low, a_high], [b_ns, b_low, b_high]] = [0, 1].map(|of| {
             let mut times: Vec<u64> = rounds.iter().flatten().map(|turn| turn[of]).collect();
             times.sort_unstable();

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ._reports import (
         Audit,
         AuditedMove,
+        Candidate,
         Comparison,
         Device,
         Difference,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit",
     "AuditedMove",
+    "Candidate",
     "Comparison",
     "Cut",
     "Device",

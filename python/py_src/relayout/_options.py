@@ -52,7 +52,7 @@ class RequestOptions(TypedDict, total=False):
     """For ``ort-cpu``: the version of the ONNX Runtime that will run the model, such as ``"1.28"``. Without one files may have what only
     newer releases run; ``relayout.needs`` in the metadata then says which."""
     costs: StrPath | None
-    """For ``ort-cpu`` and ``cuda-tensorcore``: a table of costs that ``relayout calibrate`` wrote."""
+    """For ``ort-cpu``, ``ort-nhwc`` and ``cuda-tensorcore``: a table of costs that ``relayout calibrate`` wrote."""
     threads: int | None
     """For ``ort-cpu``: threads that the model will run on, 1 by default; 0 for as many as the machine
     has cores. A :class:`Tune` says it for a model that is tuned."""
@@ -66,7 +66,7 @@ class Tune(NamedTuple):
     """How a model is tuned for this machine.
 
     >>> Tune(seconds=10)
-    Tune(seconds=10, threads=1, cache=None, provider_library=None, provider_options=None)
+    Tune(seconds=10, threads=1, cache=None, provider_library=None, provider_options=None, python=None)
     """
 
     seconds: float = 60
@@ -76,9 +76,13 @@ class Tune(NamedTuple):
     cache: StrPath | None = None
     """A file in which times are kept for later calls; by default one of this machine, runtime and threads among the user's caches."""
     provider_library: StrPath | None = None
-    """The plugin library of the execution provider that models run on, for targets ``ort-nhwc``, which needs one, and ``onnx``."""
+    """The plugin library of the execution provider that models run on, for targets ``ort-nhwc``, which needs it or a ``python``, and
+    ``onnx``."""
     provider_options: Mapping[str, str] | None = None
     """What that provider is told, by its own names."""
+    python: StrPath | None = None
+    """A Python whose ONNX Runtime has the execution provider of ``ort-nhwc``, such as ``sys.executable``: it runs the model and the results on
+    the provider's device."""
 
 
 def tuning(tune: bool | Tune, machine: RequestOptions) -> Settings:
@@ -95,6 +99,8 @@ def tuning(tune: bool | Tune, machine: RequestOptions) -> Settings:
         told.append(("tune_cache", os.fspath(given.cache)))
     if given.provider_library is not None:
         told.append(("provider_library", os.fspath(given.provider_library)))
+    if given.python is not None:
+        told.append(("python", os.fspath(given.python)))
     return told + [("provider_options", f"{key}={value}") for key, value in (given.provider_options or {}).items()]
 
 

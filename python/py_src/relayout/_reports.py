@@ -529,6 +529,18 @@ class Times:
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """How a file ran on a device, in turns with the others among which one was chosen."""
+
+    session: str | None
+    """The option of its sessions, where one decides how the execution provider runs."""
+    optimized: bool
+    """Whether it is a result, and not the model itself."""
+    ms: float | None
+    """The median, in milliseconds; ``None`` if it left something else than the model does on the CPU."""
+
+
+@dataclass(frozen=True)
 class Tuned:
     """What was measured to tune a model. Prints as ``relayout optimize --tune`` does."""
 
@@ -549,11 +561,15 @@ class Tuned:
     runtime: str
     """The runtime and its version."""
     provider: str | None
-    """The library of the execution provider that ran both, and what it was told; ``None`` for the CPU's."""
+    """The library of the execution provider that ran both, or its name and its device, and what it was told; ``None`` for the CPU's."""
     cache: str | None
     """Where times are kept."""
     times: Times | None
     """How both ran; ``None`` where the result is the model itself."""
+    session: str | None
+    """The option of the sessions in which the result ran, where one decides how an execution provider runs."""
+    candidates: list[Candidate]
+    """All files that ran on a device in turns, before the two of ``times`` did."""
     explanation: str = field(repr=False)
     """All that in a sentence."""
     json: str = field(repr=False, compare=False)

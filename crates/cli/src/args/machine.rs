@@ -9,9 +9,13 @@ use std::path::PathBuf;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Calibrate {
-    /// Target whose costs are measured
-    #[arg(long, default_value = "ort-cpu", value_parser = ["ort-cpu", "cuda-tensorcore"])]
-    pub(crate) target: String,
+    /// Target whose costs are measured [default: ort-cpu]
+    #[arg(long, value_parser = ["ort-cpu", "ort-nhwc", "cuda-tensorcore"])]
+    pub(crate) target: Option<String>,
+
+    /// Execution provider on whose device target ort-nhwc is measured, which it implies
+    #[arg(long, value_parser = ["cuda"])]
+    pub(crate) provider: Option<String>,
 
     /// Where the table goes; `-` writes stdout
     #[arg(short, long, value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
@@ -50,7 +54,8 @@ pub(crate) struct Calibrate {
     #[arg(long, default_value_t = 0, requires = "check")]
     pub(crate) seed: u64,
 
-    /// For target cuda-tensorcore: the Python that has PyTorch; by default PYTHON of the environment, or python3
+    /// The Python that measures: for target cuda-tensorcore one that has PyTorch, for a provider one whose ONNX Runtime has it; by default
+    /// PYTHON of the environment, or python3
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) python: Option<PathBuf>,
 
@@ -58,7 +63,7 @@ pub(crate) struct Calibrate {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) runner: Option<PathBuf>,
 
-    /// For target cuda-tensorcore: `cpu` measures a few points on the CPU, which tries the way and says nothing of a GPU
+    /// For targets cuda-tensorcore and ort-nhwc: `cpu` measures a few points on the CPU, which tries the way and says nothing of a GPU
     #[arg(long, default_value = "cuda", value_parser = ["cuda", "cpu"], hide = true)]
     pub(crate) device: String,
 }

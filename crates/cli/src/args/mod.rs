@@ -190,7 +190,7 @@ pub(crate) struct Decide {
     #[arg(long, value_name = "CHANNELS", value_parser = ["8", "16"])]
     pub(crate) block: Option<String>,
 
-    /// For targets ort-cpu and cuda-tensorcore: a table of costs that `relayout calibrate` wrote, in place of the built-in one
+    /// For targets ort-cpu, ort-nhwc and cuda-tensorcore: a table of costs that `relayout calibrate` wrote, in place of the built-in one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) costs: Option<PathBuf>,
 

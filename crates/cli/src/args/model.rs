@@ -58,6 +58,10 @@ pub(crate) struct TuningArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tune")]
     pub(crate) tune_cache: Option<PathBuf>,
 
+    /// Python whose ONNX Runtime has the execution provider (target ort-nhwc): it runs the model and the results on the provider's device
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "device")]
+    pub(crate) python: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) provider: PluginArgs,
 }
@@ -66,11 +70,11 @@ pub(crate) struct TuningArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct PluginArgs {
     /// Plugin library of the execution provider that models run on, such as that of QNN; the CPU's without one
-    #[arg(long, value_name = "LIB", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "LIB", value_hint = ValueHint::FilePath, group = "device")]
     pub(crate) provider_library: Option<PathBuf>,
 
     /// What that provider is told, by its own names (`backend_path=libQnnHtp.so`); may be repeated
-    #[arg(long = "provider-option", value_name = "KEY=VALUE", requires = "provider_library", value_parser = key_value)]
+    #[arg(long = "provider-option", value_name = "KEY=VALUE", requires = "device", value_parser = key_value)]
     pub(crate) provider_options: Vec<(String, String)>,
 }
 

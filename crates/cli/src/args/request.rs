@@ -61,6 +61,7 @@ impl Optimize {
         request.tune_cache.clone_from(&tuning.tune_cache);
         request.provider_library.clone_from(&tuning.provider.provider_library);
         request.provider_options.clone_from(&tuning.provider.provider_options);
+        request.python.clone_from(&tuning.python);
         request
     }
 }

@@ -1,12 +1,13 @@
 //! `relayout calibrate --target cuda-tensorcore`: the runner measures, in a process of its own with PyTorch.
 
+use super::python;
 use crate::args;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use relayout::targets::gpu::Points;
 use relayout_calibrate::gpu::GpuRequest;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// Rounds of each case.
@@ -65,10 +66,4 @@ fn runner(a: &args::Calibrate) -> Result<&Path, Failure> {
         return Ok(folder);
     }
     Err(Failure::usage(format!("there is no runner in {}", folder.display())))
-}
-
-/// A Python that should have PyTorch.
-fn python(a: &args::Calibrate) -> PathBuf {
-    let given = a.python.clone().or_else(|| std::env::var_os("PYTHON").filter(|p| !p.is_empty()).map(PathBuf::from));
-    given.unwrap_or_else(|| PathBuf::from("python3"))
 }

@@ -9,7 +9,7 @@ use crate::tune::cache;
 use relayout::Options;
 use relayout::targets::measured::MeasuredCosts;
 use relayout::targets::{Block, OrtCpu};
-use relayout_calibrate::{Job, TuneStep, check_model};
+use relayout_calibrate::{Host, Job, TuneStep, check_model};
 use relayout_verify::{Inputs, ModelSource};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -23,7 +23,8 @@ pub(super) fn check(a: &args::Calibrate, costs: Option<MeasuredCosts>) -> Result
         target = target.with_costs(costs);
     }
     let runtime = runtime()?;
-    let mut cache = cache(a.tune_cache.as_deref(), &runtime, usize::try_from(threads).unwrap_or(usize::MAX))?;
+    let host = Host::here(&runtime, usize::try_from(threads).unwrap_or(usize::MAX));
+    let mut cache = cache(a.tune_cache.as_deref(), host)?;
     let (options, inputs) = (Options::default(), Inputs::Random { seed: 0, dims: BTreeMap::new() });
     let mut list = Vec::new();
     for path in &a.models {

@@ -1,6 +1,6 @@
 //! `relayout calibrate`: what is refused before anything is measured. The measuring is tested in the library.
 
-use crate::common::{command, finish, folder, relayout, str};
+use crate::common::{command, finish, folder, python, relayout, str};
 use std::fs;
 
 #[test]
@@ -77,7 +77,7 @@ fn what_a_runner_measures_becomes_a_table_that_decides() {
     let other = explain("ort-cpu");
     assert!(other.refused(1).contains("about target `cuda-tensorcore`, not `ort-cpu`"), "{other:?}");
     let other = explain("nhwc");
-    assert!(other.refused(2).contains("`ort-cpu` and `cuda-tensorcore`"), "{other:?}");
+    assert!(other.refused(2).contains("`ort-cpu`, `ort-nhwc` and `cuda-tensorcore`"), "{other:?}");
 }
 
 #[cfg(unix)]
@@ -111,7 +111,46 @@ fn options_of_one_target_are_refused_for_the_other() {
         vec!["calibrate", "--python", "python3"],
         vec!["calibrate", "--device", "cpu"],
         vec!["calibrate", "--target", "cuda-tensorcore", "--runner", "no/such/folder"],
+        vec!["calibrate", "--target", "cuda-tensorcore", "--provider", "cuda"],
+        vec!["calibrate", "--target", "ort-nhwc"],
+        vec!["calibrate", "--provider", "cuda", "--threads", "2"],
+        vec!["calibrate", "--provider", "cuda", "--check"],
+        vec!["calibrate", "--provider", "qnn"],
     ] {
         relayout(&arguments).refused(2);
+    }
+}
+
+#[test]
+fn a_device_is_measured_through_a_python_and_its_table_decides() {
+    let dir = folder(&["moves"]);
+    let table = dir.path().join("device.toml");
+    // The CPU's provider stands in for a device.
+    let call = ["calibrate", "--provider", "cuda", "--quick", "--device", "cpu", "--python", str(&python())]
+        .map(str::to_owned);
+    relayout(call.iter().map(String::as_str).chain(["-o", str(&table)])).fine();
+    let text = fs::read_to_string(&table).unwrap();
+    assert!(text.contains("format = 1\ntarget = \"ort-nhwc\"") && text.contains("provider = \"cuda\""), "{text}");
+    let model = dir.path().join("moves.onnx");
+    let explain = |asked: [&str; 2]| relayout(["explain", str(&model), asked[0], asked[1], "--costs", str(&table)]);
+    let report = explain(["--provider", "cuda"]);
+    assert!(report.fine().contains("a CPU, so they say nothing of a device for provider cuda"), "{report:?}");
+    let other = explain(["--provider", "qnn"]);
+    assert!(other.refused(1).contains("`ort-nhwc --provider cuda`, not `ort-nhwc --provider qnn`"), "{other:?}");
+    let other = explain(["--target", "ort-cpu"]);
+    assert!(other.refused(1).contains("about target `ort-nhwc`, not `ort-cpu`"), "{other:?}");
+}
+
+#[test]
+fn a_python_without_the_provider_is_told_and_leaves_no_table() {
+    let dir = folder(&[]);
+    let table = dir.path().join("device.toml");
+    for (python, says) in
+        [(python(), "CUDAExecutionProvider"), ("no/such/python".into(), "cannot start no/such/python")]
+    {
+        let run = relayout(["calibrate", "--provider", "cuda", "--python", str(&python), "-o", str(&table)]);
+        let line = run.refused(1);
+        assert!(line.contains("nothing was measured: ") && line.contains(says), "{line}");
+        assert!(!table.exists());
     }
 }

@@ -418,7 +418,10 @@ fn costs_that_are_no_table_or_for_no_such_target_are_refused() {
     };
     let good = relayout::targets::measured::ORT_CPU[0].text;
     let line = refused("onnx", good, 2);
-    assert!(line.contains("--costs is an option of targets `ort-cpu` and `cuda-tensorcore`, not of `onnx`"), "{line}");
+    assert!(
+        line.contains("--costs is an option of targets `ort-cpu`, `ort-nhwc` and `cuda-tensorcore`, not of `onnx`"),
+        "{line}"
+    );
     for (text, says) in [
         ("name = \"mine\"\n".to_owned(), "format"),
         (good.replacen("format = 5", "format = 3", 1), "has format 3, and this version reads format 5"),

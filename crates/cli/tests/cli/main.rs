@@ -21,3 +21,4 @@ mod tables;
 mod terminal;
 mod tour;
 mod tune;
+mod tune_device;

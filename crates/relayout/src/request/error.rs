@@ -80,14 +80,17 @@ pub enum RequestError {
         /// The target.
         asked: String,
     },
-    /// Target `ort-nhwc` is tuned on a device, and the plugin that has it is not named.
-    TunedWithoutPlugin,
+    /// Target `ort-nhwc` is tuned on a device, and neither the plugin nor the Python that has it is named.
+    TunedWithoutDevice,
     /// Target `ort-cpu` is tuned on the processor, and a plugin is named.
     TunedByPlugin,
-    /// A plugin is named, and nothing is measured.
-    PluginUntuned,
-    /// Options of a plugin, and no plugin is named.
-    OptionsWithoutPlugin,
+    /// What runs models on a device is named, and nothing is measured.
+    DeviceUntuned {
+        /// The option that names it.
+        option: &'static str,
+    },
+    /// Options of a provider, and nothing is named that has it.
+    OptionsWithoutDevice,
     /// A certificate of costs that only this machine knows.
     TunedCertificate,
 }
@@ -127,7 +130,7 @@ impl RequestError {
     /// What is wrong with options of tuning.
     fn of_tuning(&self, name: &dyn Fn(&'static str) -> String) -> String {
         let tune = name("tune");
-        let [target, library] = ["target", "provider_library"].map(name);
+        let [target, library, python] = ["target", "provider_library", "python"].map(name);
         match self {
             RequestError::Untuned => {
                 format!(
@@ -138,16 +141,21 @@ impl RequestError {
                 "{tune} runs models in ONNX Runtime, which is what targets `onnx`, `ort-cpu` and `ort-nhwc` are for, not `{asked}`: \
                  add {target} and one of them"
             ),
-            RequestError::TunedWithoutPlugin => format!(
+            RequestError::TunedWithoutDevice => format!(
                 "what {tune} measures for target `ort-nhwc` is an execution provider's device; add {library} with the plugin library \
-                 of that provider"
+                 of that provider, or {python} with a Python whose ONNX Runtime has it"
             ),
             RequestError::TunedByPlugin => {
                 format!("target `ort-cpu` is for the CPU's own provider; leave out {library}, or add {target} ort-nhwc")
             }
-            RequestError::PluginUntuned => format!("{library} says what {tune} runs models on; add {tune}"),
-            RequestError::OptionsWithoutPlugin => {
-                format!("{} says what a provider is told; name its plugin with {library}", name("provider_options"))
+            RequestError::DeviceUntuned { option } => {
+                format!("{} says what {tune} runs models on; add {tune}", name(option))
+            }
+            RequestError::OptionsWithoutDevice => {
+                let options = name("provider_options");
+                format!(
+                    "{options} says what a provider is told; name its plugin with {library}, or a Python that has it with {python}"
+                )
             }
             _ => format!(
                 "a certificate is about costs that others can look up, and those of {tune} are this machine's; leave out one of {} and \
@@ -161,9 +169,9 @@ impl RequestError {
 /// The targets that have an option.
 fn whose(option: &str, spelling: Spelling) -> String {
     match option {
-        "costs" => "targets `ort-cpu` and `cuda-tensorcore`".to_owned(),
+        "costs" => "targets `ort-cpu`, `ort-nhwc` and `cuda-tensorcore`".to_owned(),
         "threads" => format!("target `ort-cpu` and of `{}`", spelling.of("tune")),
-        "provider" | "allow" => "target `ort-nhwc`".to_owned(),
+        "provider" | "allow" | "python" => "target `ort-nhwc`".to_owned(),
         _ => "target `ort-cpu`".to_owned(),
     }
 }

@@ -86,7 +86,7 @@ pub struct Request {
     pub block: Option<Block>,
     /// Whether files for target `ort-cpu` lack the guard that makes them fail on hosts of another block.
     pub no_guard: bool,
-    /// A table of costs, for targets `ort-cpu` and `cuda-tensorcore`.
+    /// A table of costs, for targets `ort-cpu`, `ort-nhwc` and `cuda-tensorcore`.
     pub costs: Option<PathBuf>,
     /// Threads that the result will run on, for target `ort-cpu` and for tuning; 0 for as many as the machine has cores.
     pub threads: Option<u64>,
@@ -122,6 +122,8 @@ pub struct Request {
     pub provider_library: Option<PathBuf>,
     /// What that provider is told.
     pub provider_options: Vec<(String, String)>,
+    /// A Python whose ONNX Runtime has the execution provider, on whose device models are tuned.
+    pub python: Option<PathBuf>,
     /// What [`Request::fit`] chose.
     pub chosen: Option<Fitting>,
     /// Options that were set.
@@ -160,6 +162,7 @@ impl Default for Request {
             tune_cache: None,
             provider_library: None,
             provider_options: Vec::new(),
+            python: None,
             chosen: None,
             set: BTreeSet::new(),
         }

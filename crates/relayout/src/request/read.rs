@@ -53,6 +53,7 @@ pub(super) fn set(request: &mut Request, option: &'static str, value: &OsStr) ->
         "tune_seconds" => request.tune_seconds = given.seconds()?,
         "tune_cache" => request.tune_cache = Some(given.path()),
         "provider_library" => request.provider_library = Some(given.path()),
+        "python" => request.python = Some(given.path()),
         "provider_options" => {
             let parts = key_value(given.text()?).map_err(|why| given.wrong(why))?;
             request.provider_options.push(parts);

@@ -84,6 +84,7 @@ pub const OPTIONS: &[RequestOption] = &[
     option("tune_cache", Some("tune-cache"), Takes::One),
     option("provider_library", Some("provider-library"), Takes::One),
     option("provider_options", Some("provider-option"), Takes::Table),
+    option("python", Some("python"), Takes::One),
 ];
 
 impl RequestOption {

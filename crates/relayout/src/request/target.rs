@@ -3,6 +3,7 @@
 use super::{Request, RequestError};
 use relayout_fsio::read_text;
 use relayout_target_api::Target;
+use relayout_targets::device::DeviceCosts;
 use relayout_targets::gpu::GpuCosts;
 use relayout_targets::measured::MeasuredCosts;
 use relayout_targets::{Block, FunctionTarget, OrtCpu, OrtNhwc, Provider, Release, builtin, parse, threads_asked};
@@ -10,6 +11,9 @@ use std::path::Path;
 
 /// Targets whose results ONNX Runtime runs on this machine as it does where they are used.
 const TUNED: [&str; 3] = ["onnx", "ort-cpu", "ort-nhwc"];
+
+/// The execution provider of target `ort-nhwc` where nothing is said of one.
+const USUAL_PROVIDER: &str = "qnn";
 
 impl Request {
     /// What the target that is asked for is called: `onnx` if nothing is said.
@@ -39,8 +43,8 @@ impl Request {
     pub fn target(&self) -> Result<Box<dyn Target>, RequestError> {
         self.check_together()?;
         self.check_of_target()?;
-        if let Some(provider) = self.provider_data()? {
-            return Ok(Box::new(OrtNhwc::of(provider)));
+        if let Some(target) = self.ort_nhwc()? {
+            return Ok(Box::new(target));
         }
         if let Some(text) = &self.target_text {
             return Ok(parse("target_text", text)?);
@@ -64,7 +68,7 @@ impl Request {
     /// # Errors
     /// [`RequestError`]: there is no such provider, or it has no ops of the domain that is allowed.
     pub fn provider_data(&self) -> Result<Option<Provider>, RequestError> {
-        let device = || self.is_builtin("ort-nhwc").then_some("qnn");
+        let device = || self.is_builtin("ort-nhwc").then_some(USUAL_PROVIDER);
         let name = self.provider.as_deref().or_else(|| self.allow.as_ref().and_then(|_| device()));
         let Some(provider) = name.map(Provider::of).transpose()? else { return Ok(None) };
         let refused = |why| RequestError::Value { option: "allow", why };
@@ -72,6 +76,23 @@ impl Request {
             Some(domain) => provider.allowing(domain).map(Some).map_err(refused),
             None => Ok(Some(provider)),
         }
+    }
+
+    /// Target `ort-nhwc` as it is asked for, for those who run its results on the device; `None` if another target is asked for.
+    ///
+    /// # Errors
+    /// As of [`Request::provider_data`], and about the table of costs.
+    pub fn ort_nhwc(&self) -> Result<Option<OrtNhwc>, RequestError> {
+        let usual = || self.is_builtin("ort-nhwc").then(|| Provider::of(USUAL_PROVIDER)).transpose();
+        let provider = match self.provider_data()? {
+            Some(provider) => Some(provider),
+            None => usual()?,
+        };
+        let Some(target) = provider.map(OrtNhwc::of) else { return Ok(None) };
+        let Some(path) = &self.costs else { return Ok(Some(target)) };
+        let name = path.display().to_string();
+        let costs = DeviceCosts::parse(&name, &costs_text(path)?).map_err(RequestError::Costs)?;
+        target.with_costs(&name, costs).map(Some).map_err(RequestError::Costs)
     }
 
     /// Target `ort-cpu` as it is asked for, for those who measure its kernels; `None` if another target is asked for.
@@ -103,11 +124,12 @@ impl Request {
 
     /// That no option is set which only other targets have.
     fn check_of_target(&self) -> Result<(), RequestError> {
-        let (blocked, gpu) = (self.is_builtin("ort-cpu"), self.is_builtin("cuda-tensorcore"));
+        let blocked = self.is_builtin("ort-cpu") && self.provider.is_none();
+        let measured = self.is_builtin("cuda-tensorcore") || self.is_builtin("ort-nhwc") || self.provider.is_some();
         let given = [
             ("block", self.block.is_some()),
             ("guard", self.no_guard),
-            ("costs", self.costs.is_some() && !gpu),
+            ("costs", self.costs.is_some() && !measured),
             ("threads", self.threads.is_some() && !self.tune),
             // What chooses for a machine may choose another target.
             ("runtime", self.runtime.is_some() && self.chosen.is_none() && !self.for_this_machine),
@@ -156,12 +178,16 @@ impl Request {
     /// # Errors
     /// [`RequestError`].
     pub fn check_tuning(&self) -> Result<(), RequestError> {
-        let plugin = self.provider_library.is_some();
-        if !self.provider_options.is_empty() && !plugin {
-            return Err(RequestError::OptionsWithoutPlugin);
+        let (plugin, python) = (self.provider_library.is_some(), self.python.is_some());
+        if plugin && python {
+            return Err(RequestError::Together { option: "provider_library", other: "python" });
+        }
+        if !self.provider_options.is_empty() && !plugin && !python {
+            return Err(RequestError::OptionsWithoutDevice);
         }
         if !self.tune {
-            return if plugin { Err(RequestError::PluginUntuned) } else { Ok(()) };
+            let named = [("provider_library", plugin), ("python", python)].into_iter().find(|(_, named)| *named);
+            return named.map_or(Ok(()), |(option, _)| Err(RequestError::DeviceUntuned { option }));
         }
         if self.certificate.is_some() {
             return Err(RequestError::TunedCertificate);
@@ -170,9 +196,10 @@ impl Request {
         if self.target_file.is_some() || !TUNED.contains(&asked.as_str()) {
             return Err(RequestError::NotTuned { asked });
         }
-        match (asked.as_str(), plugin) {
-            ("ort-nhwc", false) => Err(RequestError::TunedWithoutPlugin),
-            ("ort-cpu", true) => Err(RequestError::TunedByPlugin),
+        match (asked.as_str(), plugin, python) {
+            ("ort-nhwc", false, false) => Err(RequestError::TunedWithoutDevice),
+            ("ort-cpu", true, _) => Err(RequestError::TunedByPlugin),
+            ("onnx" | "ort-cpu", _, true) => Err(RequestError::NotOfTarget { option: "python", asked }),
             _ => Ok(()),
         }
     }

@@ -130,7 +130,10 @@ fn what_cannot_be_had_is_named() {
         (&[("provider", "qnn"), ("guard", "false")], "--no-guard is an option of target `ort-cpu`, not of `ort-nhwc`"),
         (&[("threads", "2")], "--threads is an option of target `ort-cpu` and of `--tune`, not of `onnx`"),
         (&[("threads", "-1")], "--threads: `-1` is not a whole number between 0 and 1024"),
-        (&[("costs", "c.toml")], "--costs is an option of targets `ort-cpu` and `cuda-tensorcore`, not of `onnx`"),
+        (
+            &[("costs", "c.toml")],
+            "--costs is an option of targets `ort-cpu`, `ort-nhwc` and `cuda-tensorcore`, not of `onnx`",
+        ),
         (&[("target", "ort-cpu"), ("costs", "none.toml")], "cannot read table of costs `none.toml`: "),
         (&[("dims", "N=0")], "--dim: N: `0` is not a size"),
         (&[("dims", "N")], "--dim: N: is not NAME=SIZE"),
@@ -156,8 +159,11 @@ fn what_cannot_be_tuned_is_named() {
         (&[("provider_library", "q.so")][..], "--provider-library says what --tune runs models on; add --tune"),
         (
             &[("provider_options", "a=b")],
-            "--provider-option says what a provider is told; name its plugin with --provider-library",
+            "--provider-option says what a provider is told; name its plugin with --provider-library, or a Python",
         ),
+        (&[("python", "python3")], "--python says what --tune runs models on; add --tune"),
+        (&[("tune", "true"), ("python", "p"), ("provider_library", "q.so")], "exclude each other"),
+        (&[("tune", "true"), ("python", "p")], "--python is an option of target `ort-nhwc`, not of `onnx`"),
         (&[("tune", "true"), ("certificate", "c.json")], "leave out one of --certificate and --tune"),
         (&[("tune", "true"), ("target", "nhwc")], "not `nhwc`: add --target and one of them"),
         (&[("tune", "true"), ("provider", "qnn")], "add --provider-library with the plugin library"),
@@ -167,6 +173,8 @@ fn what_cannot_be_tuned_is_named() {
         let text = wrong.spelled(Spelling::Words);
         assert!(text.contains(words), "{options:?}: {text}");
     }
+    let device = [("tune", "true"), ("provider", "cuda"), ("python", "p"), ("provider_options", "use_tf32=0")];
+    assert!(request(&device).unwrap().check_tuning().is_ok());
     let tuned = request(&[("tune", "true"), ("target", "ort-cpu"), ("tune_seconds", "0.5")]).unwrap();
     assert!(tuned.check_tuning().is_ok() && tuned.tune_seconds == Duration::from_millis(500));
 }

@@ -102,6 +102,11 @@ impl Case {
     }
 }
 
+/// The bytes of a model with a normalization over groups.
+pub(crate) fn usual() -> Vec<u8> {
+    USUAL.net().bytes()
+}
+
 /// CUDA in sessions that run convolutions channels last, and no others: of networks as small as these the others run moves faster.
 fn cuda() -> Provider {
     let mut cuda = Provider::of("cuda").expect("a known provider");

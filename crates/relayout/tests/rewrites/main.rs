@@ -10,6 +10,7 @@ mod fold_rounded;
 mod give_back;
 mod heads;
 mod loaded;
+mod measured_devices;
 mod numbers;
 mod ort_nhwc;
 mod padded_halves;

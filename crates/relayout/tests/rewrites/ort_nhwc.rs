@@ -440,7 +440,7 @@ fn webgpu_interpolates_images_only_channels_first() {
 }
 
 /// A provider in sessions that run convolutions channels last, and no others: of networks as small as these the others run moves faster.
-fn channels_last(provider: &str) -> Provider {
+pub(crate) fn channels_last(provider: &str) -> Provider {
     let mut provider = Provider::of(provider).expect("a known provider");
     provider.channels_first = None;
     provider
@@ -462,7 +462,7 @@ fn audited(net: &Net, provider: &str) -> (ModelProto, [usize; 2]) {
 }
 
 /// A network of images that are made twice as large between convolutions, three times, with what was there before beside them.
-fn unet(mode: &'static str, coordinates: &'static str) -> Net {
+pub(crate) fn unet(mode: &'static str, coordinates: &'static str) -> Net {
     let mut net = Net::new(17).input("x", F32, &[1, 3, 8, 8]).values("twice", F32, &[4], &[1.0, 1.0, 2.0, 2.0]);
     let mut x = "x".to_owned();
     for (i, from) in [3, 8, 8].into_iter().enumerate() {
@@ -591,7 +591,7 @@ fn rows_of_shifted_windows_are_picked_once_on_cuda() {
 }
 
 /// Four convolutions of so many channels and rows, with a shuffle of channels behind the first one.
-fn convolutions(side: i64, channels: i64) -> Net {
+pub(crate) fn convolutions(side: i64, channels: i64) -> Net {
     let mut net = Net::new(17).input("x", F32, &[1, 3, side, side]).ints("whole", &[1, channels, side, side]);
     net = net.ints("parts", &[1, 2, channels / 2, side, side]);
     let mut x = "x".to_owned();

@@ -54,15 +54,16 @@ impl TargetForm for ContributedNorms {
     }
 
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
-        let last = channels_last(4).filter(|_| Norm::recognize(q.graph, q.node).is_some());
-        let Some(last) = last else { return Vec::new() };
+        let Some((norm, last)) = Norm::recognize(q.graph, q.node).zip(channels_last(4)) else { return Vec::new() };
         let layouts = KernelLayouts { ins: vec![Some(last.clone()), None, None], outs: vec![Some(last)] };
-        vec![Offer { form: FORM, layouts, cost: Cost::ZERO, becomes: None, adds_zeros: false }]
+        let [_, cost] = self.0.normalization(q, norm.x);
+        vec![Offer { form: FORM, layouts, cost, becomes: None, adds_zeros: false }]
     }
 
     fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
         let norm = Norm::recognize(q.graph, q.node)?;
-        Some(self.0.whole(q, norm.x).times(2))
+        let [more, _] = self.0.normalization(q, norm.x);
+        Some(self.0.whole(q, norm.x).times(2) + more)
     }
 
     fn recognizes(&self) -> &'static [&'static str] {

@@ -16,7 +16,7 @@
 //! ([`join_scales`](super::join_scales)).
 
 use super::wrapped::{to_first, to_last};
-use super::{PASS_BYTES_PER_NS, Rates, VIEW_NS, join_scales};
+use super::{Rates, VIEW_NS, is_half, join_scales};
 use crate::shared::forms::projection::{self, Projected};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::{Constant, Repack};
@@ -55,15 +55,6 @@ impl Heads {
     fn is_wanted(&self) -> bool {
         self.0.provider.device.heads_first && self.0.provider.wraps("Conv")
     }
-
-    /// A sum with a bias behind a product. Where each sum is a node it is priced as a Transpose that reads rows in order: half the elements.
-    fn sum(&self, bytes: u64) -> Cost {
-        let device = &self.0.provider.device;
-        if device.sums_are_nodes {
-            return Cost::new(device.node_ns.saturating_add(bytes / (8 * device.elements_per_ns)));
-        }
-        Cost::new(bytes / PASS_BYTES_PER_NS)
-    }
 }
 
 impl TargetForm for Heads {
@@ -83,7 +74,7 @@ impl TargetForm for Heads {
         let view = Cost::new(VIEW_NS);
         let apart = || {
             let of = Projected::of(q)?;
-            let sum = if of.bias { view + self.sum(of.bytes(of.columns())) } else { view };
+            let sum = if of.bias { view + self.0.sum(of.bytes(of.columns()), is_half(Some(of.dtype))) } else { view };
             let nodes = || self.0.provider.device.sums_are_nodes;
             let paid = !of.bias || nodes() || is_scaled_twice(q.graph, q.graph.node(q.node).only_result()?);
             of.kernel(ProjectionForm::Apart, operands, view + sum).filter(|_| paid)

@@ -6,6 +6,7 @@
 
 mod constant_weights;
 mod contributed_norm;
+pub mod costs;
 mod delay_transposes;
 mod digits;
 mod gather_rows;
@@ -28,10 +29,13 @@ mod wrapped;
 use crate::shared::data::{interpolates_elsewhere, whole_axis_is_outer};
 use crate::shared::forms::packed::PackedHeads;
 use crate::shared::split_parts;
+use crate::shared::tables::CostsError;
+use costs::DeviceCosts;
 pub use predict::predict;
 pub use providers::Provider;
 use providers::Unknown;
 use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, OpName, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::MICROSOFT;
@@ -66,6 +70,8 @@ pub struct OrtNhwc {
 /// What moves cost on the provider's device.
 pub(crate) struct Rates {
     pub(crate) provider: Provider,
+    /// What was measured, in place of what the provider's data says.
+    costs: Option<DeviceCosts>,
 }
 
 impl Rates {
@@ -76,16 +82,60 @@ impl Rates {
             let kept: Vec<usize> = order.into_iter().filter(|&axis| shape.get(axis) != Some(&1)).collect();
             kept.windows(2).any(|pair| pair[0] > pair[1])
         });
-        if moved { self.transpose(&shape) } else { Cost::new(VIEW_NS) }
+        if moved { self.transpose(&shape, is_half(q.graph.value(v).ty.dtype())) } else { Cost::new(VIEW_NS) }
     }
 
     /// A Transpose of a value, whatever its order.
     pub(crate) fn whole(&self, q: &NodeQuery<'_>, v: ValueId) -> Cost {
-        self.transpose(&q.sizes.shape(q.graph, v).unwrap_or_default())
+        self.transpose(&q.sizes.shape(q.graph, v).unwrap_or_default(), is_half(q.graph.value(v).ty.dtype()))
     }
 
-    fn transpose(&self, shape: &[u64]) -> Cost {
-        Cost::new(self.provider.transpose_ns(shape.iter().fold(1, |a: u64, &b| a.saturating_mul(b))))
+    fn transpose(&self, shape: &[u64], half: bool) -> Cost {
+        self.transpose_of(shape.iter().fold(1, |a: u64, &b| a.saturating_mul(b)), half)
+    }
+
+    /// A Transpose of so many elements, of two bytes or fewer where they are halves.
+    fn transpose_of(&self, elements: u64, half: bool) -> Cost {
+        Cost::new(match &self.costs {
+            Some(costs) => costs.transpose_ns(half, elements),
+            None => self.provider.transpose_ns(elements),
+        })
+    }
+
+    /// A sum of so many bytes with a bias, of elements of four bytes or of two. Where each sum is a node it is priced as a Transpose that
+    /// reads rows in order, if none was measured: half the elements.
+    pub(crate) fn sum(&self, bytes: u64, half: bool) -> Cost {
+        let device = &self.provider.device;
+        Cost::new(match &self.costs {
+            Some(costs) => costs.sum_ns(half, bytes / if half { 2 } else { 4 }),
+            None if device.sums_are_nodes => device.node_ns.saturating_add(bytes / (8 * device.elements_per_ns)),
+            None => bytes / PASS_BYTES_PER_NS,
+        })
+    }
+
+    /// A linear Resize, and products in its place, each with the products that are summed for a result and the results: what either takes
+    /// beyond the faster one.
+    pub(crate) fn interpolation(&self, products: [[u64; 2]; 2], half: bool) -> [Cost; 2] {
+        let device = &self.provider.device;
+        let Some(costs) = &self.costs else {
+            // One node more, and the multiplications.
+            let multiplied = products.map(|[inputs, outputs]| inputs.saturating_mul(outputs));
+            let multiplied = multiplied.into_iter().fold(0, u64::saturating_add);
+            let rate = resized::PRODUCTS_PER_ELEMENT * device.elements_per_ns;
+            return [Cost::ZERO, Cost::new(device.node_ns.saturating_add(multiplied / rate))];
+        };
+        let resize = costs.resize_ns(half, products[1][1]);
+        let both = products.map(|of| costs.product_ns(half, of)).into_iter().fold(0, u64::saturating_add);
+        [resize, both].map(|ns| Cost::new(ns - resize.min(both)))
+    }
+
+    /// A normalization over groups of a value channels first, and by the provider's own op: what either takes beyond the faster one.
+    pub(crate) fn normalization(&self, q: &NodeQuery<'_>, v: ValueId) -> [Cost; 2] {
+        let elements = q.sizes.shape(q.graph, v).unwrap_or_default().iter().fold(1, |a: u64, &b| a.saturating_mul(b));
+        let measured =
+            self.costs.as_ref().and_then(|costs| costs.norm_ns(is_half(q.graph.value(v).ty.dtype()), elements));
+        let [first, last] = measured.unwrap_or_default();
+        [first, last].map(|ns| Cost::new(ns - first.min(last)))
     }
 }
 
@@ -95,12 +145,51 @@ pub const SESSION_KEY: &str = "relayout.session";
 impl OrtNhwc {
     /// The target for an execution provider.
     pub fn of(provider: Provider) -> OrtNhwc {
-        let source =
-            format!("a model of {}, ONNX Runtime {} and newer: {}", provider.about, provider.since(), provider.source);
-        let first = provider.channels_first().map(|first| Arc::new(OrtNhwc::of(first)));
+        OrtNhwc::priced(provider, None)
+    }
+
+    /// With costs that were measured on a device of the provider; its files say where in their metadata. `name` is what messages call them.
+    ///
+    /// # Errors
+    /// [`CostsError::OtherTarget`] if they were measured for another provider.
+    pub fn with_costs(self, name: &str, costs: DeviceCosts) -> Result<OrtNhwc, CostsError> {
+        let provider = self.rates.provider.clone();
+        costs.check(name, &provider.name)?;
+        Ok(OrtNhwc::priced(provider, Some(costs)))
+    }
+
+    /// For the sessions alone that its files are for, whatever files for others come to.
+    #[must_use]
+    pub fn in_these_sessions(self) -> OrtNhwc {
+        OrtNhwc { first: None, ..self }
+    }
+
+    /// The target for the sessions of the provider that run nothing channels last, if files may be for them as well.
+    pub fn channels_first(&self) -> Option<&OrtNhwc> {
+        self.first.as_deref()
+    }
+
+    /// The execution provider.
+    pub fn provider(&self) -> &Provider {
+        &self.rates.provider
+    }
+
+    fn priced(provider: Provider, costs: Option<DeviceCosts>) -> OrtNhwc {
+        let source = costs.as_ref().map_or_else(
+            || {
+                format!(
+                    "a model of {}, ONNX Runtime {} and newer: {}",
+                    provider.about,
+                    provider.since(),
+                    provider.source
+                )
+            },
+            DeviceCosts::source,
+        );
+        let first = provider.channels_first().map(|first| Arc::new(OrtNhwc::priced(first, costs.clone())));
         let quantized_units = provider.device.quantized_units;
         let (parts, rows) = (part_units::pass(&provider), gather_rows::pass(&provider));
-        let rates = Arc::new(Rates { provider });
+        let rates = Arc::new(Rates { provider, costs });
         let mut forms: Vec<Box<dyn TargetForm>> = vec![
             Box::new(wrapped::Wrapped(Arc::clone(&rates))),
             Box::new(group_norm::GroupNorms(Arc::clone(&rates))),
@@ -139,6 +228,11 @@ impl OrtNhwc {
         }
         OrtNhwc { rates, forms: forms.into(), passes: passes.into(), source, first }
     }
+}
+
+/// Whether elements of a type have two bytes or fewer.
+fn is_half(dtype: Option<DType>) -> bool {
+    dtype.and_then(|dtype| dtype.bytes(1)).is_some_and(|bytes| bytes <= 2)
 }
 
 /// What is said of a model whose inputs leave dims open for which the provider needs numbers.
@@ -234,7 +328,8 @@ impl Target for OrtNhwc {
     fn metadata(&self) -> Vec<(String, String)> {
         let provider = &self.rates.provider;
         let session = provider.session.iter().map(|option| (SESSION_KEY.to_owned(), option.clone()));
-        std::iter::once(("relayout.provider".to_owned(), provider.name.clone())).chain(session).collect()
+        let costs = self.rates.costs.as_ref().map(|costs| ("relayout.costs".to_owned(), costs.source()));
+        std::iter::once(("relayout.provider".to_owned(), provider.name.clone())).chain(session).chain(costs).collect()
     }
 
     fn only_on(&self, op: &OpName) -> Option<&str> {
@@ -258,18 +353,23 @@ impl Target for OrtNhwc {
         }
         let dtype = node.operand(0).and_then(|x| query.graph.value(x).ty.dtype());
         let elements = query.bytes / dtype.and_then(|dtype| dtype.bytes(1)).unwrap_or(1).max(1);
-        Some(Cost::new(self.rates.provider.transpose_ns(elements)).times(2))
+        Some(self.rates.transpose_of(elements, is_half(dtype)).times(2))
     }
 
     fn on_device(&self, graph: &Graph, sizes: &dyn Sizes) -> Option<(DeviceMoves, Cost)> {
-        let moves = predict(graph, &self.rates.provider, sizes);
-        let nodes = Cost::new(self.rates.provider.device.node_ns).times(moves.transposes as u64);
-        let elements = Cost::new(moves.elements / self.rates.provider.device.elements_per_ns);
-        let host = predict::on_host(graph, &self.rates.provider, sizes) / self.rates.provider.device.elements_per_ns;
-        let weights = constant_weights::turned(graph, &self.rates.provider);
-        let kernels =
-            predict::in_kernels(graph, &self.rates.provider, sizes) / self.rates.provider.device.elements_per_ns;
-        Some((moves, nodes + elements + weights + Cost::new(kernels) + Cost::new(host).times(REFUSED)))
+        let Rates { provider, costs } = self.rates.as_ref();
+        let turned = predict::transposes(graph, provider, sizes);
+        let moves = predict::sum(&turned);
+        let rate = provider.device.elements_per_ns;
+        let own = if let Some(costs) = costs {
+            let transposes: Cost = turned.iter().map(|turned| Cost::new(turned.ns(costs))).sum();
+            transposes + Cost::new(predict::convolutions(graph, provider, costs, sizes))
+        } else {
+            let nodes = Cost::new(provider.device.node_ns).times(moves.transposes as u64);
+            nodes + Cost::new(moves.elements / rate) + Cost::new(predict::in_kernels(graph, provider, sizes) / rate)
+        };
+        let host = Cost::new(predict::on_host(graph, provider, sizes) / rate).times(REFUSED);
+        Some((moves, own + constant_weights::turned(graph, provider) + host))
     }
 
     fn in_other_sessions(&self) -> Option<&dyn Target> {
@@ -283,7 +383,7 @@ impl Target for OrtNhwc {
         let whole = query.from.as_permutation().is_some() && query.to.as_permutation().is_some();
         let groups = digits::groups(query.from, query.to, query.shape)?;
         let refused = self.rates.provider.device.max_rank.is_some_and(|most| groups as u64 > most);
-        let cost = self.rates.transpose(query.shape);
+        let cost = self.rates.transpose(query.shape, is_half(query.dtype));
         match (whole, refused) {
             (_, false) => Some(cost),
             (true, true) => Some(cost.times(REFUSED)),

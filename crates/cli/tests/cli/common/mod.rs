@@ -59,6 +59,12 @@ pub(crate) fn command() -> Command {
     command
 }
 
+/// The Python of the environment, else what tools/setup made.
+pub(crate) fn python() -> PathBuf {
+    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.relayout/venv/bin/python");
+    std::env::var_os("PYTHON").filter(|path| !path.is_empty()).map_or_else(own, PathBuf::from)
+}
+
 pub(crate) fn relayout<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Run {
     finish(command().args(args))
 }

@@ -12,8 +12,9 @@ mod class;
 mod specs;
 mod table;
 
+pub use crate::shared::tables::Points;
 pub use class::MoveClass;
-pub use specs::{Case, ConvCase, Points, Spec, specs};
+pub use specs::{Case, ConvCase, Spec, specs};
 pub use table::{GpuCosts, GpuMachine};
 
 pub(crate) use table::Convolution;

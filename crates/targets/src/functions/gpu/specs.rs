@@ -1,6 +1,6 @@
 //! What a table has to hold: the grids, their axes, the points that a calibration measures, and what runs at each.
 
-use super::MoveClass;
+use super::{MoveClass, Points};
 
 /// Element types whose convolutions are measured: float32, whose products are TF32 on a GPU, and float16, which speaks for bfloat16.
 pub(super) const DTYPES: [&str; 2] = ["f32", "f16"];
@@ -45,15 +45,6 @@ impl Case {
             Case::Move(_, bytes) | Case::Pass(bytes) => *bytes as f64,
         }
     }
-}
-
-/// How many points a calibration measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Points {
-    /// As many as a table for a GPU needs.
-    Whole,
-    /// Few and small ones, to try the way of a table on a CPU.
-    Few,
 }
 
 /// What runs at a point.

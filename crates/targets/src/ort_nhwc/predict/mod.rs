@@ -8,14 +8,48 @@ mod order;
 mod products;
 mod push;
 
-use super::Provider;
+use super::costs::{Convolution, DeviceCosts};
+use super::{Provider, is_half};
 use net::Net;
 use push::{Rules, When, push, turn};
 use relayout_ir::graph::{Graph, Node as IrNode, ValueId};
 use relayout_target_api::{DeviceMoves, Sizes};
 
+/// Transposes that a node of the device is, or that the provider puts around one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turned {
+    /// How many.
+    times: usize,
+    /// What they write together.
+    elements: u64,
+    /// Whether the device refuses them.
+    refused: bool,
+    /// Whether elements have two bytes or fewer.
+    half: bool,
+}
+
+impl Turned {
+    /// What they take by measured costs.
+    pub(super) fn ns(&self, costs: &DeviceCosts) -> u64 {
+        let times = self.times.max(1) as u64;
+        costs.transpose_ns(self.half, self.elements / times).saturating_mul(times)
+    }
+}
+
 /// Predicts what runs of a model. Its bodies run on the host. Types have to be inferred.
 pub fn predict(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> DeviceMoves {
+    sum(&transposes(graph, provider, sizes))
+}
+
+/// All of some Transposes.
+pub(super) fn sum(turned: &[Turned]) -> DeviceMoves {
+    turned.iter().fold(DeviceMoves::default(), |sum, &Turned { times, elements, refused, .. }| {
+        sum.plus(DeviceMoves { transposes: times, elements, refused: usize::from(refused) })
+    })
+}
+
+/// The Transposes that run of a model.
+pub(super) fn transposes(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> Vec<Turned> {
     let mut net = Net::build(graph, sizes);
     net.part_dequantized();
     let rules = |when| Rules { when, splits: provider.splits(), flattens: provider.flattens() };
@@ -28,7 +62,7 @@ pub fn predict(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> DeviceM
     if provider.device.fuses_products {
         products::take_in(&mut net);
     }
-    count(&net, provider)
+    left(&net, provider)
 }
 
 /// Elements that Transposes of bodies write, which run on the host.
@@ -44,6 +78,35 @@ pub(super) fn on_host(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> 
             .fold(on_host(body, provider, sizes), u64::saturating_add)
     };
     bodies.map(of_body).fold(0, u64::saturating_add)
+}
+
+/// What convolutions take beyond the faster of their two layouts, by measured costs.
+pub(super) fn convolutions(graph: &Graph, provider: &Provider, costs: &DeviceCosts, sizes: &dyn Sizes) -> u64 {
+    let shape = |v: Option<ValueId>| v.and_then(|v| sizes.shape(graph, v)).filter(|shape| shape.len() > 2);
+    let beyond = |node: &IrNode| {
+        let op = node.onnx().filter(|op| matches!(*op, "Conv" | "ConvTranspose"))?;
+        let (x, w, y) = (shape(node.operand(0))?, shape(node.operand(1))?, shape(node.result(0))?);
+        let groups = u64::try_from(node.int("group").unwrap_or(1)).ok().filter(|&groups| groups > 0)?;
+        let backward = op == "ConvTranspose";
+        // Each pixel of the side that is read by one filter after the other meets each weight.
+        let side = if backward { &x } else { &y };
+        let of = |extents: &[u64]| extents.iter().fold(1u64, |a, &b| a.saturating_mul(b));
+        let (pixels, taps) = (side[0].saturating_mul(of(&side[2..])), of(&w[2..]));
+        let [channels, filters] = if backward { [w[0] / groups, w[1]] } else { [w[1], w[0] / groups] };
+        let conv = Convolution {
+            half: is_half(graph.value(node.operand(0)?).ty.dtype()),
+            depthwise: groups > 1 && channels == 1,
+            taps,
+            channels,
+            filters: if groups > 1 && channels == 1 { filters.saturating_mul(groups) } else { filters },
+            pixels,
+            work: pixels as f64 * of(&w) as f64,
+        };
+        let ns @ [first, last] = costs.conv_ns(&conv);
+        let own = if provider.wraps(op) { last } else { first };
+        Some(own - ns.into_iter().min()?)
+    };
+    graph.nodes().filter_map(|n| beyond(graph.node(n))).fold(0, u64::saturating_add)
 }
 
 /// Elements that kernels turn by themselves, of images and of results, where nothing runs channels last.
@@ -88,8 +151,8 @@ fn is_taken(net: &Net, n: net::N, provider: &Provider) -> bool {
     values.copied().all(|v| net.values[v].constant || net.values[v].unknown <= provider.device.unknown)
 }
 
-fn count(net: &Net, provider: &Provider) -> DeviceMoves {
-    let mut sum = DeviceMoves::default();
+fn left(net: &Net, provider: &Provider) -> Vec<Turned> {
+    let mut all = Vec::new();
     for n in net.order() {
         if !is_taken(net, n, provider) {
             continue;
@@ -114,10 +177,9 @@ fn count(net: &Net, provider: &Provider) -> DeviceMoves {
         let refused =
             provider.device.max_rank.is_some_and(|most| shape.iter().filter(|&&d| d != 1).count() as u64 > most)
                 || provider.device.max_extent.is_some_and(|most| shape.iter().any(|&d| d > most));
-        let refused = usize::from(refused);
-        sum = sum.plus(DeviceMoves { transposes: times, elements, refused });
+        all.push(Turned { times, elements, refused, half: y.is_some_and(|y| y.half) });
     }
-    sum
+    all
 }
 
 /// Whether the axis that an op works along is not the innermost.

@@ -1,6 +1,7 @@
 //! A graph as ONNX Runtime's transpose optimizer sees it: ops, the shapes of values, and which of them are constant.
 
 use super::order::{apply, inverse};
+use crate::ort_nhwc::is_half;
 use crate::ort_nhwc::providers::Unknown;
 use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
@@ -27,6 +28,8 @@ pub(super) struct Value {
     pub(super) unknown: Unknown,
     /// Whether it is known when the model is loaded.
     pub(super) constant: bool,
+    /// Whether its elements have two bytes or fewer.
+    pub(super) half: bool,
     pub(super) maker: Option<N>,
     /// Whether a caller or a body reads it.
     pub(super) left: bool,
@@ -102,6 +105,7 @@ impl Net {
             self.values[own].unknown = if lost { Unknown::Any } else { unknown(graph, v) };
             self.values[own].lost = lost;
             self.values[own].bytes = matches!(graph.value(v).ty.dtype(), Some(DType::U8 | DType::I8));
+            self.values[own].half = is_half(graph.value(v).ty.dtype());
             known.insert(v, own);
             outs.push(own);
         }
@@ -179,6 +183,7 @@ impl Net {
         let shape = self.values[x].shape.as_deref().and_then(|shape| apply(perm, shape));
         let y = self.value(shape, false);
         self.values[y].unknown = turned(self.values[x].unknown, perm);
+        self.values[y].half = self.values[x].half;
         let node = Node { op: "Transpose".to_owned(), perm: perm.to_vec(), ..Node::default() };
         self.add(node, vec![Some(x)], vec![y]);
         y
@@ -190,6 +195,7 @@ impl Net {
         let shape = self.values[y].shape.as_deref().and_then(|shape| apply(&inverse(perm), shape));
         let own = self.value(shape, false);
         self.values[own].unknown = turned(self.values[y].unknown, perm);
+        self.values[own].half = self.values[y].half;
         self.nodes[n].outs[slot] = own;
         self.values[own].maker = Some(n);
         let node = Node { op: "Transpose".to_owned(), perm: perm.to_vec(), ..Node::default() };

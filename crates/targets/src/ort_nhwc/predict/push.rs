@@ -262,6 +262,7 @@ fn widen(net: &mut Net, n: N, rank: usize, slots: &[usize]) -> bool {
         let wide = vec![1; axes.len()].into_iter().chain(shape).collect();
         let own = net.value(Some(wide), net.values[x].constant);
         net.values[own].unknown = net.values[x].unknown.behind_another_axis();
+        net.values[own].half = net.values[x].half;
         if !net.values[x].constant {
             let node = Node { op: "Unsqueeze".to_owned(), axes: Some(axes), ..Node::default() };
             let unsqueeze = net.add(node, vec![Some(x)], vec![own]);

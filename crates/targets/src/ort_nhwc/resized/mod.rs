@@ -13,8 +13,8 @@
 
 mod weights;
 
-use super::Rates;
 use super::wrapped::{channels_last, to_last};
+use super::{Rates, is_half};
 use crate::shared::forms::product::only_result;
 use relayout_eval::{Numbers, encode};
 use relayout_ir::constant::Constant;
@@ -49,7 +49,7 @@ const MOST_AXES: usize = 5;
 /// A matrix has no more elements than this.
 const MOST_WEIGHTS: i64 = 1 << 20;
 /// Multiplications of a product in the time of an element that a Transpose writes.
-const PRODUCTS_PER_ELEMENT: u64 = 20;
+pub(super) const PRODUCTS_PER_ELEMENT: u64 = 20;
 
 /// Resizes channels last.
 pub(super) struct Resized(pub(super) Arc<Rates>);
@@ -71,9 +71,15 @@ impl TargetForm for Resized {
             first.clone_from(&last);
         }
         let products = resize.linear.as_ref().filter(|linear| !linear.is_of_one_pixel());
-        let cost = products.map_or(Cost::ZERO, |linear| self.products(linear));
+        let cost = products.map_or(Cost::ZERO, |linear| self.interpolation(q, linear)[1]);
         let adds_zeros = products.is_some();
         vec![Offer { form: FORM, layouts: KernelLayouts { ins, outs: vec![last] }, cost, becomes: None, adds_zeros }]
+    }
+
+    fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
+        let resize = Resize::recognize(q.graph, q.node).filter(|_| !q.in_body)?;
+        let linear = resize.linear.filter(|linear| !linear.is_of_one_pixel())?;
+        Some(self.interpolation(q, &linear)[0])
     }
 
     fn rules(&self) -> &'static [&'static Rule] {
@@ -96,18 +102,17 @@ impl TargetForm for Resized {
 }
 
 impl Resized {
-    /// What two products cost in place of a Resize: one node more, and their multiplications.
-    fn products(&self, linear: &Linear) -> Cost {
-        let device = &self.0.provider.device;
+    /// What a Resize and two products in its place take beyond the faster way.
+    fn interpolation(&self, q: &NodeQuery<'_>, linear: &Linear) -> [Cost; 2] {
+        let images = q.graph.node(q.node).operand(0).and_then(|x| q.sizes.shape(q.graph, x));
+        let images = images.and_then(|shape| shape.first().copied()).unwrap_or(1);
         let [rows, columns] = &linear.lines;
-        let each = |extents: [i64; 4]| extents.iter().fold(1u64, |a, &b| a.saturating_mul(b.unsigned_abs()));
-        let multiplied = each([rows.to, rows.from, columns.from, linear.channels]).saturating_add(each([
-            rows.to,
-            columns.to,
-            columns.from,
-            linear.channels,
-        ]));
-        Cost::new(device.node_ns.saturating_add(multiplied / (PRODUCTS_PER_ELEMENT * device.elements_per_ns)))
+        let each = |extents: [i64; 3]| extents.iter().fold(images, |a, &b| a.saturating_mul(b.unsigned_abs()));
+        let products = [
+            [rows.from.unsigned_abs(), each([rows.to, columns.from, linear.channels])],
+            [columns.from.unsigned_abs(), each([rows.to, columns.to, linear.channels])],
+        ];
+        self.0.interpolation(products, is_half(Some(linear.dtype)))
     }
 }
 

@@ -39,6 +39,15 @@ pub enum CostsError {
     },
 }
 
+/// How many points a calibration measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Points {
+    /// As many as a table for a device needs.
+    Whole,
+    /// Few and small ones, to try the way of a table on a CPU.
+    Few,
+}
+
 /// One grid as it was measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measurement {
