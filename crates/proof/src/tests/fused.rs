@@ -232,12 +232,11 @@ fn a_normalization_of_groups_may_have_the_sum_before_it() {
         lines.push(("u", "Sin", &["t"], vec![]));
         lines.push(("p", "GlobalAveragePool", &["x"], vec![]));
         lines.push(("q", "Transpose", &["p"], perm(TO_LAST)));
-        match operands {
-            Some(operands) => lines.push(("n", "SkipGroupNorm", operands, told.clone())),
-            None => {
-                lines.push(("s", "Add", &["t", "u"], vec![]));
-                lines.push(("n", "GroupNorm", &["s", "scale", "bias"], told.clone()));
-            }
+        if let Some(operands) = operands {
+            lines.push(("n", "SkipGroupNorm", operands, told.clone()));
+        } else {
+            lines.push(("s", "Add", &["t", "u"], vec![]));
+            lines.push(("n", "GroupNorm", &["s", "scale", "bias"], told.clone()));
         }
         let both = ["n", again];
         lines.push(("m", "Mul", &both, vec![]));
