@@ -34,7 +34,7 @@ WAYS = {
 }
 # How the product prints a condition of an equation.
 CONDITIONS = {
-    "Number": "{0} is a number", "Near": "{0} is {1}", "Positive": "{0} is a number above 0", "Float32": "{0} is float32",
+    "Number": "{0} is a number", "Near": "{0} is {1}", "Positive": "{0} is a number above 0", "Float": "{0} is float32, float16 or bfloat16",
     "Zeros": "{0} is zeros", "Rank": "{0} has {1} axes", "RankOfShape": "{0} has {1} axes", "Within": "{0} broadcasts into {1}",
     "IsShapeOf": "{0} is the shape of {1}", "SameBatch": "{0} and {1} have one batch",
     "RowsAndColumns": "{0} has the rows of {1} and the columns of {2}",

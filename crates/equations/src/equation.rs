@@ -152,7 +152,7 @@ fn is_true(when: &When, facts: &[&Known]) -> Option<bool> {
         When::Number(_) => first.number().is_some(),
         When::Near(_, near) => (first.number()? - near).abs() <= near.abs() * NEAR,
         When::Positive(_) => first.number()? > 0.0,
-        When::Float32(_) => first.dtype? == DType::F32,
+        When::Float(_) => matches!(first.dtype?, DType::F32 | DType::F16 | DType::BF16),
         When::Zeros(_) => first.zeros,
         When::Rank(_, rank) => first.rank()? == *rank,
         When::Within(..) => within(first.shape.as_ref()?, second?.shape.as_ref()?),

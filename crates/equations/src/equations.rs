@@ -7,7 +7,7 @@ use crate::term::Head;
 use relayout_target_api::{
     Equation, Numerics,
     When::{
-        self, Float32, Groups, IsShapeOf, KeepsLast, MergesHeads, Near, Number, OneOverExtent, PerLast, Positive, Rank,
+        self, Float, Groups, IsShapeOf, KeepsLast, MergesHeads, Near, Number, OneOverExtent, PerLast, Positive, Rank,
         RankOfShape, RowsAndColumns, SameBatch, TurnsMatrices, Within, Zeros,
     },
 };
@@ -103,13 +103,13 @@ pub const EQUATIONS: &[Equation] = &[
         "attention",
         "(MatMul (Softmax (Mul (MatMul ?q ?k) ?s) [-1]) ?v)",
         "(Attention ?q ?k ?v ?s)",
-        &[Number("?s"), Float32("?q"), Float32("?k"), Float32("?v")],
+        &[Number("?s"), Float("?q"), Float("?k"), Float("?v")],
     ),
     rounds(
         "attention_without_scale",
         "(MatMul (Softmax (MatMul ?q ?k) [-1]) ?v)",
         "(Attention ?q ?k ?v 1)",
-        &[Float32("?q"), Float32("?k"), Float32("?v")],
+        &[Float("?q"), Float("?k"), Float("?v")],
     ),
     rounds(
         "attention_of_rows",

@@ -139,8 +139,9 @@ impl Model {
         &self.file.source
     }
 
-    /// The bytes of a model of the same results in which each op that ONNX Runtime's CPU provider has no kernel of stands as ops of the
-    /// standard: `GroupNorm` of com.microsoft. Data in other files stays there. `None` if it has no such op.
+    /// The bytes of a model of the same results in which each op that ONNX Runtime's CPU provider has no kernel of stands as ops that it
+    /// has: `GroupNorm` and `SkipGroupNorm` of com.microsoft, and `MultiHeadAttention` of halves. Data in other files stays there. `None`
+    /// if it has no such op.
     ///
     /// # Errors
     /// [`Error`] of a model with more than 2 GiB of data in its file.

@@ -30,8 +30,8 @@ pub enum When {
     Near(&'static str, f64),
     /// A number above zero.
     Positive(&'static str),
-    /// A tensor of floats of 32 bits.
-    Float32(&'static str),
+    /// A tensor of floats of 32 bits, or of one of the types of 16.
+    Float(&'static str),
     /// Zeros.
     Zeros(&'static str),
     /// As many axes.
@@ -67,7 +67,7 @@ impl When {
             When::Number(a)
             | When::Near(a, _)
             | When::Positive(a)
-            | When::Float32(a)
+            | When::Float(a)
             | When::Zeros(a)
             | When::Rank(a, _)
             | When::RankOfShape(a, _)
@@ -91,7 +91,7 @@ impl fmt::Display for When {
             When::Number(x) => write!(f, "{x} is a number"),
             When::Near(x, near) => write!(f, "{x} is {near}"),
             When::Positive(x) => write!(f, "{x} is a number above 0"),
-            When::Float32(x) => write!(f, "{x} is float32"),
+            When::Float(x) => write!(f, "{x} is float32, float16 or bfloat16"),
             When::Zeros(x) => write!(f, "{x} is zeros"),
             When::Rank(x, rank) | When::RankOfShape(x, rank) => write!(f, "{x} has {rank} axes"),
             When::Within(a, b) => write!(f, "{a} broadcasts into {b}"),

@@ -25,8 +25,8 @@ class RequestOptions(TypedDict, total=False):
     provider: str | None
     """For ``ort-nhwc``, which it implies: the execution provider of ONNX Runtime, by default ``"qnn"``."""
     allow: str | None
-    """For provider ``"cuda"``: ``"com.microsoft"`` lets the result have ops that only this provider runs, normalizations over groups as one
-    op. ``relayout.runs_on`` in the metadata then names it."""
+    """For provider ``"cuda"``: ``"com.microsoft"`` lets the result have ops of that domain that it runs: normalizations over groups as one op,
+    which no other provider runs (``relayout.runs_on`` in the metadata then names this one), and attention as one op."""
     for_this_machine: bool
     """Whether target, block, threads and provider are chosen by what is on this machine. What else is asked for stays;
     ``report.for_this_machine`` says what was chosen and why. Target ``"onnx"`` counts as not asked for."""

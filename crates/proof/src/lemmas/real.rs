@@ -5,7 +5,7 @@
 //! normalization is the ops that ONNX defines it by. Two terms with one real form are the same. Operands that are terms of the input
 //! stay as they are, so that only what differs is written anew.
 
-use super::halves::{FLOAT, as_floats, is_narrow};
+use super::halves::{FLOAT, HALF, as_floats, is_narrow};
 use super::scales::{ROUNDINGS, epsilon, unit};
 use crate::terms::align::{Class, acted, term_of};
 use crate::terms::arg::{Arg, Op, Term, numbers};
@@ -16,6 +16,7 @@ use crate::terms::real::{RealForm, as_is};
 use crate::terms::state::Terms;
 use crate::terms::value::{Source, Value};
 use crate::terms::view::{self, Digit, View, normal};
+use half::f16;
 use std::rc::Rc;
 
 /// Ops whose terms are written anew where an operand was.
@@ -43,6 +44,11 @@ fn is_followed(made: &Term) -> bool {
         Model(name) => FOLLOWED.contains(&name),
         Name::Opaque(_) | Name::AsItLies(_) => false,
     }
+}
+
+/// Whether a term is a product that factors come out of: of halves nothing else is written anew.
+fn has_factors(made: &Term) -> bool {
+    matches!(made.name(), Name::Own(Own::Contract) | Model("Mul" | "Div"))
 }
 
 fn is_normalization(made: &Term) -> bool {
@@ -106,8 +112,21 @@ fn times(terms: &mut Terms, x: &Value, factor: f64) -> Option<Value> {
     if is_one(factor) {
         return Some(x.clone());
     }
-    let by = scalar(factor).filter(|_| x.dtype == 1)?;
+    let by = scalar_of(x.dtype, factor)?;
     binary(terms, "Mul", x, &by).ok()
+}
+
+/// A number as a constant of a type that factors come out of.
+fn scalar_of(dtype: u8, number: f64) -> Option<Value> {
+    match dtype {
+        FLOAT => scalar(number),
+        HALF => {
+            let rounded = f16::from_f64(number);
+            let fits = rounded.is_normal() || number == 0.0;
+            fits.then(|| Value::constant(HALF, &[], rounded.to_le_bytes().to_vec().into()))
+        }
+        _ => None,
+    }
 }
 
 /// A number as a constant, if rounding it changes nothing but its last bit.
@@ -154,7 +173,7 @@ fn written(terms: &mut Terms, term: u32, bound: u32) -> Option<RealForm> {
     if made.name() == Model("Cast") && is_narrow(made.dtype) {
         return rounded(terms, &made, bound);
     }
-    if !is_followed(&made) || made.dtype != 1 {
+    if !is_followed(&made) || !(made.dtype == FLOAT || made.dtype == HALF && has_factors(&made)) {
         return None;
     }
     let matrix = |arg: &Arg| matches!(arg, Arg::Constant { axes, .. } if !axes.is_empty());

@@ -7,13 +7,15 @@ use super::placed::windows_of;
 use super::window::pooled;
 use super::{Call, Made, Results, one};
 use crate::files::model::Attr;
-use crate::lemmas::halves::{FLOAT, HALF, narrow};
+use crate::lemmas::halves::{BFLOAT16, FLOAT, HALF, narrow};
 use crate::terms::pointwise::binary;
 use crate::terms::value::Value;
+use half::{bf16, f16};
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let made = match call.name().as_str() {
         "com.microsoft.SkipLayerNormalization" => return Some(skip_layer_norm(call)),
+        "com.microsoft.SkipGroupNorm" => return Some(skip_group_norm(call)),
         "com.microsoft.FusedConv" => fused_conv(call),
         "com.microsoft.FusedMatMul" => fused_matmul(call),
         "com.microsoft.GroupNorm" => group_norm(call),
@@ -98,6 +100,26 @@ const MOST_GROUPS: i64 = 1 << 16;
 fn group_norm(call: &mut Call<'_>) -> Made {
     call.single()?;
     let x = call.need(0)?;
+    normalized(call, &x)
+}
+
+/// The normalization of a sum, and the sum: of images, and of what is added to each of these or to each of their pixels.
+fn skip_group_norm(call: &mut Call<'_>) -> Results {
+    if call.input(4).is_some() {
+        return Err("the checker does not know its bias".to_owned());
+    }
+    let (x, skip) = (call.need(0)?, call.need(3)?);
+    let (shape, other) = (x.shape(), skip.shape());
+    let spreads = matches!((&shape[..], &other[..]), (&[n, .., c], &[m, 1, 1, d]) if (n, c) == (m, d));
+    if shape != other && !spreads {
+        return Err(wrong());
+    }
+    let sum = call.inner("Add", &[], &[Some(x), Some(skip)])?;
+    let y = normalized(call, &sum)?;
+    Ok(vec![Some(y), Some(sum)])
+}
+
+fn normalized(call: &mut Call<'_>, x: &Value) -> Made {
     let (&[_, _, _, c], groups) = (x.shape().as_slice(), call.int("groups", 0)) else { return Err(wrong()) };
     let activation = call.int("activation", 0);
     let known = call.int("channels_last", 1) != 0 && [0, 1].contains(&activation);
@@ -204,7 +226,7 @@ fn attention(call: &mut Call<'_>) -> Made {
     let turned = k.permuted(&[0, 1, 3, 2]).ok_or_else(wrong)?;
     let mut scores = product(call.terms, &q, &turned)?;
     if scale.to_bits() != 1f32.to_bits() {
-        let scale = Value::constant(1, &[], scale.to_le_bytes().to_vec().into());
+        let scale = factor(call, scores.dtype, scale);
         scores = binary(call.terms, "Mul", &scores, &scale)?;
         scores = call.terms.real(scores);
     }
@@ -212,6 +234,19 @@ fn attention(call: &mut Call<'_>) -> Made {
     let weights = call.terms.real(weights);
     let y = product(call.terms, &weights, &v)?;
     packed(call, &y)
+}
+
+/// A factor of scores, in their type.
+fn factor(call: &mut Call<'_>, dtype: u8, number: f32) -> Value {
+    let (bytes, rounded) = match dtype {
+        HALF => (f16::from_f32(number).to_le_bytes().to_vec(), f16::from_f32(number).to_f32()),
+        BFLOAT16 => (bf16::from_f32(number).to_le_bytes().to_vec(), bf16::from_f32(number).to_f32()),
+        _ => (number.to_le_bytes().to_vec(), number),
+    };
+    if rounded.to_bits() != number.to_bits() {
+        call.terms.rounded();
+    }
+    Value::constant(dtype, &[], bytes.into())
 }
 
 fn softmax(call: &mut Call<'_>, x: Value) -> Made {

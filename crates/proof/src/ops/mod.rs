@@ -123,6 +123,7 @@ const OPEN_OF_RUNTIME: &[&str] = &[
     "QLinearConv",
     "QLinearGlobalAveragePool",
     "QuickGelu",
+    "SkipGroupNorm",
     "SkipLayerNormalization",
 ];
 

@@ -217,3 +217,48 @@ fn a_normalization_of_groups_is_its_rows_scale_shift_and_activation() {
     assert!(!holds(&plain, &group_norm(told(4, 1, 1e-4), &own)), "groups that do not divide the channels");
     assert!(!holds(&plain, &group_norm(told(3, 1, 1e-4), &["t", "scale"])), "no shift");
 }
+
+#[test]
+fn a_normalization_of_groups_may_have_the_sum_before_it() {
+    let told = vec![
+        ("groups", Attr::Int(3)),
+        ("activation", Attr::Int(0)),
+        ("channels_last", Attr::Int(1)),
+        ("epsilon", Attr::Float(1e-4)),
+    ];
+    // The image and what is added to it, as one op or before it; then the sum again.
+    let made = |operands: Option<&[&str]>, again: &str| {
+        let (mut lines, last): (Vec<Line<'_>>, _) = (vec![("t", "Transpose", &["x"], perm(TO_LAST))], perm(TO_FIRST));
+        lines.push(("u", "Sin", &["t"], vec![]));
+        lines.push(("p", "GlobalAveragePool", &["x"], vec![]));
+        lines.push(("q", "Transpose", &["p"], perm(TO_LAST)));
+        if let Some(operands) = operands {
+            lines.push(("n", "SkipGroupNorm", operands, told.clone()));
+        } else {
+            lines.push(("s", "Add", &["t", "u"], vec![]));
+            lines.push(("n", "GroupNorm", &["s", "scale", "bias"], told.clone()));
+        }
+        let both = ["n", again];
+        lines.push(("m", "Mul", &both, vec![]));
+        lines.push(("y", "Transpose", &["m"], last));
+        let [scale, bias] = numbers_by_channel();
+        let mut made = with(&lines, &["GroupNorm", "SkipGroupNorm"], 0);
+        let graph = Rc::make_mut(&mut made.graph);
+        for (name, values) in [("scale", scale), ("bias", bias)] {
+            let data: Vec<u8> = values.iter().flat_map(|v: &f32| v.to_le_bytes()).collect();
+            graph.initializers.push((name.to_owned(), Tensor { dims: vec![6], dtype: 1, data: data.into() }));
+        }
+        if let Some(node) = graph.nodes.iter_mut().find(|node| node.op == "SkipGroupNorm") {
+            node.outputs.push("s".to_owned());
+        }
+        made
+    };
+    let plain = made(None, "s");
+    let fused = |operands: &[&str], again| made(Some(operands), again);
+    let right = fused(&["t", "scale", "bias", "u"], "s");
+    assert!(holds(&plain, &right), "{}", verdict(&plain, &right, &Proof::default()));
+    assert!(!holds(&plain, &fused(&["t", "scale", "bias", "u"], "t")), "the image is no sum");
+    assert!(!holds(&plain, &fused(&["t", "scale", "bias", "t"], "s")), "another sum");
+    assert!(!holds(&plain, &fused(&["t", "scale", "bias", "q"], "s")), "a number for each channel of an image");
+    assert!(!holds(&plain, &fused(&["t", "scale", "bias", "u", "bias"], "s")), "a bias");
+}

@@ -327,3 +327,60 @@ fn weights_below_what_halves_are_precise_to_may_be_scaled() {
         assert!(!holds(&scaled(&weights, Some(by)), &scaled(&other, None)), "{at}");
     }
 }
+
+/// Attention of halves of `x`, [2, 6, 4, 5] as positions and heads: by the op of the runtime with this factor, or as products whose queries
+/// and keys are multiplied with these.
+fn attention(apart: Option<[f32; 2]>, whole: f32, dtype: u8) -> Model {
+    let split = || perm(&[0, 2, 1, 3]);
+    let told = vec![("num_heads", Attr::Int(4)), ("scale", Attr::Float(whole))];
+    let products: &[Line<'_>] = &[
+        ("t", "Transpose", &["h"], split()),
+        ("k", "Transpose", &["h"], perm(&[0, 2, 3, 1])),
+        ("a", "Mul", &["t", "of_queries"], vec![]),
+        ("b", "Mul", &["k", "of_keys"], vec![]),
+        ("m", "MatMul", &["a", "b"], vec![]),
+        ("p", "Softmax", &["m"], axis(-1)),
+        ("c", "MatMul", &["p", "t"], vec![]),
+        ("o", "Transpose", &["c"], split()),
+    ];
+    let fused: &[Line<'_>] = &[
+        ("r", "Reshape", &["h", "rows"], vec![]),
+        ("m", "MultiHeadAttention", &["r", "r", "r"], told),
+        ("o", "Reshape", &["m", "split"], vec![]),
+    ];
+    let first: Line<'_> = ("h", "Cast", &["x"], to(i64::from(dtype)));
+    let end: Line<'_> = ("y", "Cast", &["o"], to(FLOAT));
+    let inner = if apart.is_some() { products } else { fused };
+    let mut made = model(&[&[first][..], inner, &[end]].concat(), &[]);
+    made = super::volumes::ints(made, &[("rows", &[3], &[2, 6, 20]), ("split", &[4], &[2, 6, 4, 5])]);
+    made.opsets.insert("com.microsoft".to_owned(), 1);
+    let graph = Rc::make_mut(&mut made.graph);
+    for node in graph.nodes.iter_mut().filter(|node| node.op == "MultiHeadAttention") {
+        node.domain = "com.microsoft".to_owned();
+    }
+    for (name, number) in ["of_queries", "of_keys"].into_iter().zip(apart.unwrap_or_default()) {
+        let data = match dtype {
+            10 => f16::from_f32(number).to_le_bytes(),
+            _ => half::bf16::from_f32(number).to_le_bytes(),
+        };
+        graph.initializers.push((name.to_owned(), Tensor { dims: vec![], dtype, data: data.to_vec().into() }));
+    }
+    made
+}
+
+#[test]
+fn attention_of_halves_is_its_products() {
+    for dtype in [10, 16] {
+        let plain = attention(Some([0.5, 1.0]), 0.0, dtype);
+        let of = |scale| attention(None, scale, dtype);
+        assert!(holds(&plain, &of(0.5)) || dtype == 16, "{}", verdict(&plain, &of(0.5), &Proof::default()));
+        assert!(!holds(&plain, &of(0.25)));
+        assert!(!holds(&plain, &of(0.51)));
+    }
+    // A factor that is no half, as the product of two that are.
+    let root = f16::from_f32(0.5f32.sqrt()).to_f32();
+    let plain = attention(Some([root, root]), 0.0, 10);
+    let found = verdict(&plain, &attention(None, root * root, 10), &Proof::default());
+    assert!(matches!(found, Verdict::WithLemmas { .. }), "{found}");
+    assert!(!holds(&plain, &attention(None, 0.51, 10)));
+}

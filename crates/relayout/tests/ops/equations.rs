@@ -248,7 +248,7 @@ fn word(when: &When) -> String {
 fn is_about_results(when: &When) -> bool {
     // The standard has scales of the last axis alone; ONNX Runtime takes others.
     let of_the_standard = matches!(when, When::PerLast(..));
-    let of_kinds = matches!(when, When::Number(_) | When::Float32(_) | When::Rank(..) | When::RankOfShape(..));
+    let of_kinds = matches!(when, When::Number(_) | When::Float(_) | When::Rank(..) | When::RankOfShape(..));
     !of_the_standard && !of_kinds && !matches!(when, When::Positive(_))
 }
 

@@ -125,7 +125,10 @@ fn made(net: &Net, options: &Options) -> Optimized {
 
 /// The model with that domain allowed, proved, its results held against those of the input.
 fn held(case: &Case, what: &str) -> ModelProto {
-    let net = &case.net();
+    held_net(&case.net(), case.dtype, what)
+}
+
+fn held_net(net: &Net, dtype: i32, what: &str) -> ModelProto {
     let result = made(net, &Options::default().strict().unproved(Unproved::Fail));
     let (before, after) = (net.bytes(), result.to_bytes().expect("it is written"));
     for level in [Level::Disabled, Level::All] {
@@ -135,7 +138,7 @@ fn held(case: &Case, what: &str) -> ModelProto {
         let (a, b) = (ModelSource::Bytes(&before), ModelSource::Bytes(&after));
         let comparison = verify(runtime(), a, b, &inputs, &options).expect("both run");
         // Halves are rounded after each op of the original, and once by this one.
-        let tolerance = if case.dtype == F16 { Tolerance::new(4e-3, 3e-2) } else { Tolerance::new(2e-5, 4e-4) };
+        let tolerance = if dtype == F16 { Tolerance::new(4e-3, 3e-2) } else { Tolerance::new(2e-5, 4e-4) };
         assert!(comparison.holds(&tolerance), "{what}, {level:?}: {comparison}");
     }
     ModelProto::decode(&*after).expect("a model")
@@ -257,4 +260,73 @@ fn the_result_is_what_its_snapshot_says() {
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("contributed_norm", model.print());
     });
+}
+
+/// What is added to images before they are normalized.
+#[derive(Clone, Copy, Debug)]
+enum Added {
+    /// Other images; the sum is read again behind the normalization.
+    Images,
+    /// A number for each channel of each image, as a time step is.
+    Step,
+    /// Other images, and the sum is divided by one.
+    OverOne,
+    /// A number for each pixel.
+    Pixels,
+}
+
+/// A convolution and a sum, a normalization over groups, `SiLU`, a convolution.
+fn summed(dtype: i32, added: Added) -> Net {
+    let (channels, groups) = (24, 4);
+    let small = |dims: &[i64]| -> Vec<f32> {
+        (0..dims.iter().product::<i64>()).map(|i| ((i * 7919 + 5) % 23 - 11) as f32 / 64.0).collect()
+    };
+    let (first, second, then) = ([channels, 3, 3, 3], [channels, 3, 3, 3], [channels, channels, 3, 3]);
+    let net = Net::new(17)
+        .input("x", dtype, &[2, 3, 6, 8])
+        .values("w", dtype, &first, &small(&first))
+        .values("r", dtype, &second, &small(&second))
+        .values("v", dtype, &then, &small(&then))
+        .node_with("Conv", &["x", "w"], "a", &[SAME]);
+    let net = match added {
+        Added::Images => net.node_with("Conv", &["x", "r"], "b", &[SAME]).node("Add", &["a", "b"], "s"),
+        Added::Step => net.input("b", dtype, &[2, channels, 1, 1]).node("Add", &["b", "a"], "s"),
+        Added::Pixels => net.input("b", dtype, &[2, 1, 6, 8]).node("Add", &["a", "b"], "s"),
+        Added::OverOne => net
+            .node_with("Conv", &["x", "r"], "b", &[SAME])
+            .node("Add", &["a", "b"], "t")
+            .values("one", dtype, &[], &[1.0])
+            .node("Div", &["t", "one"], "s"),
+    };
+    net.ints("apart", &[0, groups, -1])
+        .ints("image", &[0, channels, 6, 8])
+        .values("unit", dtype, &[groups], &vec![1.0; groups as usize])
+        .values("zero", dtype, &[groups], &vec![0.0; groups as usize])
+        .node("Reshape", &["s", "apart"], "rows")
+        .node("InstanceNormalization", &["rows", "unit", "zero"], "even")
+        .float_attribute("epsilon", 1e-4)
+        .node("Reshape", &["even", "image"], "n")
+        .node("Sigmoid", &["n"], "gate")
+        .node("Mul", &["n", "gate"], "m")
+        .node_with("Conv", &["m", "v"], "c", &[SAME])
+        .node("Add", &["c", if matches!(added, Added::Images) { "s" } else { "a" }], "y")
+        .output("y", dtype)
+}
+
+#[test]
+fn a_sum_before_it_is_taken_in() {
+    for dtype in [F32, F16] {
+        for (added, results, sums) in
+            [(Added::Images, 2, 1), (Added::Step, 1, 1), (Added::OverOne, 1, 1), (Added::Pixels, 1, 2)]
+        {
+            let what = format!("{added:?} of type {dtype}");
+            let model = held_net(&summed(dtype, added), dtype, &what);
+            let (node, activation) = norm(&model).unwrap_or_else(|| panic!("{what}: {:?}", ops(&model)));
+            let (name, operands) = if sums == 1 { ("SkipGroupNorm", 4) } else { ("GroupNorm", 3) };
+            assert_eq!((node.op_type.as_deref(), node.input.len()), (Some(name), operands), "{what}");
+            assert_eq!((node.output.len(), activation), (results, 1), "{what}");
+            let count = |op: &str| ops(&model).iter().filter(|other| **other == op).count();
+            assert_eq!((count("Add"), count("Div")), (sums, 0), "{what}: {:?}", ops(&model));
+        }
+    }
 }

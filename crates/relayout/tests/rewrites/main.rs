@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod contributed_attention;
 mod contributed_norms;
 mod fold;
 #[path = "../fold_nets/mod.rs"]

@@ -28,6 +28,8 @@ use std::sync::Arc;
 
 /// The op.
 pub(super) const OP: &str = "GroupNorm";
+/// The same of a sum, which it takes in.
+pub(super) const SKIPPING: &str = "SkipGroupNorm";
 
 /// The form's name.
 const FORM: &str = "contributed_group_norm";

@@ -5,6 +5,7 @@
 //! them. So those cost nothing, and the moves that are left are those of one decision about the whole graph.
 
 mod constant_weights;
+mod contributed_attention;
 mod contributed_norm;
 pub mod costs;
 mod delay_transposes;
@@ -219,9 +220,12 @@ impl OrtNhwc {
             passes.push(split_parts::pass(&["write_forms"]));
         }
         if rates.provider.contributes(contributed_norm::OP) {
-            passes.push(join_norms::pass());
+            passes.push(join_norms::pass(rates.provider.contributes(contributed_norm::SKIPPING)));
             // Before the form that is written with standard ops: where both could be taken it is the one that is asked first.
             forms.insert(0, Box::new(contributed_norm::ContributedNorms(Arc::clone(&rates))));
+        }
+        if rates.provider.contributes(contributed_attention::OP) {
+            forms.push(Box::new(contributed_attention::ContributedAttention(Arc::clone(&rates))));
         }
         if !rates.provider.wraps("Resize") {
             forms.push(Box::new(resized::Resized(Arc::clone(&rates))));
@@ -334,7 +338,8 @@ impl Target for OrtNhwc {
 
     fn only_on(&self, op: &OpName) -> Option<&str> {
         let provider = &self.rates.provider;
-        let own = op.domain == MICROSOFT && provider.contributes(&op.name);
+        // Other providers have an attention of float32.
+        let own = op.domain == MICROSOFT && provider.contributes(&op.name) && op.name != contributed_attention::OP;
         own.then_some(provider.execution_provider.as_str())
     }
 

@@ -1,5 +1,6 @@
 //! Forms in standard ONNX, a file each.
 
+pub(crate) mod attention;
 pub(crate) mod layer_norm;
 pub(crate) mod packed;
 pub(crate) mod product;

@@ -13,39 +13,46 @@ use relayout_target_api::{Raise, Raised, RaisedOperand, Recognized};
 use std::collections::BTreeSet;
 
 /// The names of the op: of keys with a column per position, and with a row.
-pub(super) const OPS: &[&str] = &["Attention", BY_ROWS];
+pub(crate) const OPS: &[&str] = &["Attention", BY_ROWS];
 const BY_ROWS: &str = "AttentionOfRows";
 
 /// An attention of a graph.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct AttentionParts {
+pub(crate) struct AttentionParts {
     /// Queries, keys and values.
-    pub(super) operands: [ValueId; 3],
+    pub(crate) operands: [ValueId; 3],
     /// Keys are `[.., positions, units]`, else `[.., units, positions]`.
-    pub(super) keys_by_rows: bool,
+    pub(crate) keys_by_rows: bool,
     /// What the products of queries and keys are multiplied with.
-    pub(super) scale: f32,
+    pub(crate) scale: f32,
     /// Heads of the operands; `None` where they have no axis for them.
-    pub(super) heads: Option<i64>,
+    pub(crate) heads: Option<i64>,
 }
 
 /// Extents of an attention whose heads stand before its positions, if they have an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Extents {
-    pub(super) batch: Vec<Dim>,
-    pub(super) queries: Dim,
-    pub(super) keys: Dim,
-    pub(super) width: i64,
-    pub(super) value_width: i64,
+pub(crate) struct Extents {
+    pub(crate) batch: Vec<Dim>,
+    pub(crate) queries: Dim,
+    pub(crate) keys: Dim,
+    pub(crate) width: i64,
+    pub(crate) value_width: i64,
 }
 
 /// The attribute of a raised attention that says with what the products of queries and keys are multiplied.
 const SCALE: &str = "scale";
 
-/// The attentions of a graph, in topological order. Of several ways to see one, that with an axis of heads is taken.
-pub(super) fn find_all(graph: &Graph, recognized: &[Recognized]) -> Vec<Raised> {
+/// The attentions of a graph whose operands have one of these types, and that the target has a kernel of, in topological order. Of several
+/// ways to see one, that with an axis of heads is taken.
+pub(crate) fn find_all(
+    graph: &Graph,
+    recognized: &[Recognized],
+    dtypes: &[DType],
+    has_kernel: &dyn Fn(&AttentionParts) -> bool,
+) -> Vec<Raised> {
+    let found = |one: &Recognized| found(graph, one, dtypes).filter(has_kernel);
     let mut all: Vec<(AttentionParts, &Recognized)> =
-        recognized.iter().filter_map(|one| Some((found(graph, one)?, one))).collect();
+        recognized.iter().filter_map(|one| Some((found(one)?, one))).collect();
     all.sort_by_key(|(found, _)| (found.heads.is_none(), found.keys_by_rows));
     let mut taken: BTreeSet<NodeId> = BTreeSet::new();
     all.retain(|(_, one)| {
@@ -71,7 +78,7 @@ impl AttentionParts {
     }
 
     /// What a raised node says.
-    pub(super) fn recognize(graph: &Graph, n: NodeId) -> Option<AttentionParts> {
+    pub(crate) fn recognize(graph: &Graph, n: NodeId) -> Option<AttentionParts> {
         let node = graph.node(n);
         let keys_by_rows = Attention::of(node)?.keys_by_rows;
         let operands = [node.operand(0)?, node.operand(1)?, node.operand(2)?];
@@ -88,9 +95,11 @@ impl AttentionParts {
     }
 }
 
-fn found(graph: &Graph, one: &Recognized) -> Option<AttentionParts> {
+fn found(graph: &Graph, one: &Recognized, dtypes: &[DType]) -> Option<AttentionParts> {
     let operands = [one.value(0)?, one.value(1)?, one.value(2)?];
-    let usable = |v: ValueId| graph.constant(v).is_none() && is_float(graph, v) && !is_dequantized(graph, v);
+    let dtype = graph.value(operands[0]).ty.dtype().filter(|dtype| dtypes.contains(dtype));
+    let typed = |v: ValueId| dtype.is_some() && graph.value(v).ty.dtype() == dtype;
+    let usable = |v: ValueId| graph.constant(v).is_none() && typed(v) && !is_dequantized(graph, v);
     let scale = one.number(3)? as f32;
     // Of zero the op takes the default instead.
     if !OPS.contains(&one.op.as_str()) || !operands.into_iter().all(usable) || !scale.is_finite() || scale == 0.0 {
@@ -100,7 +109,7 @@ fn found(graph: &Graph, one: &Recognized) -> Option<AttentionParts> {
 }
 
 /// The extents of an attention, if they are those of one without broadcasting, and none is known to be empty.
-pub(super) fn extents(graph: &Graph, found: &AttentionParts) -> Option<Extents> {
+pub(crate) fn extents(graph: &Graph, found: &AttentionParts) -> Option<Extents> {
     let [q, k, v] = found.operands.map(|v| graph.value(v).ty.shape());
     let (q, k, v) = (q?.split_last_chunk::<2>()?, k?.split_last_chunk::<2>()?, v?.split_last_chunk::<2>()?);
     let ((batch, [queries, width]), (of_keys, keys), (of_values, [rows, value_width])) = (q, k, v);
@@ -118,10 +127,6 @@ pub(super) fn extents(graph: &Graph, found: &AttentionParts) -> Option<Extents> 
         width,
         value_width,
     })
-}
-
-fn is_float(graph: &Graph, v: ValueId) -> bool {
-    graph.value(v).ty.dtype() == Some(DType::F32)
 }
 
 /// Whether a value is dequantized numbers, through views.
