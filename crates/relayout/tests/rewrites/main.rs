@@ -2,8 +2,6 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-mod contributed_attention;
-mod contributed_norms;
 mod fold;
 #[path = "../fold_nets/mod.rs"]
 mod fold_nets;
@@ -11,7 +9,6 @@ mod fold_rounded;
 mod give_back;
 mod heads;
 mod loaded;
-mod measured_devices;
 mod numbers;
 mod ort_nhwc;
 mod padded_halves;

@@ -1,7 +1,7 @@
 //! Target `ort-nhwc` with costs that were measured on a device: here with made-up ones, each of which makes one way the faster one.
 
-use crate::contributed_norms;
-use crate::ort_nhwc::{channels_last, convolutions, unet};
+use super::contributed_norms;
+use super::regions::{channels_last, convolutions, unet};
 use prost::Message;
 use relayout::targets::device::{Case, ConvCase, DeviceCosts, DeviceMachine, Points, specs};
 use relayout::targets::measured::{CostsError, Measurement, points_of};
