@@ -328,14 +328,14 @@ fn weights_below_what_halves_are_precise_to_may_be_scaled() {
     }
 }
 
-/// Attention of halves of `x`, [2, 6, 4, 5] as positions and heads: by the op of the runtime with this factor, or as products whose queries
-/// and keys are multiplied with these.
-fn attention(apart: Option<[f32; 2]>, whole: f32, dtype: u8) -> Model {
+/// Attention of halves of `x`, [2, 6, 4, 5] as positions and heads, whose keys are other numbers: by the op of the runtime with this factor,
+/// or as products whose queries and keys are multiplied with these.
+fn attention(apart: Option<[f32; 2]>, whole: f32) -> Model {
     let split = || perm(&[0, 2, 1, 3]);
     let told = vec![("num_heads", Attr::Int(4)), ("scale", Attr::Float(whole))];
     let products: &[Line<'_>] = &[
         ("t", "Transpose", &["h"], split()),
-        ("k", "Transpose", &["h"], perm(&[0, 2, 3, 1])),
+        ("k", "Transpose", &["g"], perm(&[0, 2, 3, 1])),
         ("a", "Mul", &["t", "of_queries"], vec![]),
         ("b", "Mul", &["k", "of_keys"], vec![]),
         ("m", "MatMul", &["a", "b"], vec![]),
@@ -345,13 +345,13 @@ fn attention(apart: Option<[f32; 2]>, whole: f32, dtype: u8) -> Model {
     ];
     let fused: &[Line<'_>] = &[
         ("r", "Reshape", &["h", "rows"], vec![]),
-        ("m", "MultiHeadAttention", &["r", "r", "r"], told),
+        ("k", "Reshape", &["g", "rows"], vec![]),
+        ("m", "MultiHeadAttention", &["r", "k", "r"], told),
         ("o", "Reshape", &["m", "split"], vec![]),
     ];
-    let first: Line<'_> = ("h", "Cast", &["x"], to(i64::from(dtype)));
-    let end: Line<'_> = ("y", "Cast", &["o"], to(FLOAT));
-    let inner = if apart.is_some() { products } else { fused };
-    let mut made = model(&[&[first][..], inner, &[end]].concat(), &[]);
+    let first: &[Line<'_>] = &[("h", "Cast", &["x"], to(HALF)), ("g", "Sin", &["h"], vec![])];
+    let end: &[Line<'_>] = &[("y", "Cast", &["o"], to(FLOAT))];
+    let mut made = model(&[first, if apart.is_some() { products } else { fused }, end].concat(), &[]);
     made = super::volumes::ints(made, &[("rows", &[3], &[2, 6, 20]), ("split", &[4], &[2, 6, 4, 5])]);
     made.opsets.insert("com.microsoft".to_owned(), 1);
     let graph = Rc::make_mut(&mut made.graph);
@@ -359,28 +359,22 @@ fn attention(apart: Option<[f32; 2]>, whole: f32, dtype: u8) -> Model {
         node.domain = "com.microsoft".to_owned();
     }
     for (name, number) in ["of_queries", "of_keys"].into_iter().zip(apart.unwrap_or_default()) {
-        let data = match dtype {
-            10 => f16::from_f32(number).to_le_bytes(),
-            _ => half::bf16::from_f32(number).to_le_bytes(),
-        };
-        graph.initializers.push((name.to_owned(), Tensor { dims: vec![], dtype, data: data.to_vec().into() }));
+        let data = f16::from_f32(number).to_le_bytes().to_vec().into();
+        graph.initializers.push((name.to_owned(), Tensor { dims: vec![], dtype: 10, data }));
     }
     made
 }
 
 #[test]
 fn attention_of_halves_is_its_products() {
-    for dtype in [10, 16] {
-        let plain = attention(Some([0.5, 1.0]), 0.0, dtype);
-        let of = |scale| attention(None, scale, dtype);
-        assert!(holds(&plain, &of(0.5)) || dtype == 16, "{}", verdict(&plain, &of(0.5), &Proof::default()));
-        assert!(!holds(&plain, &of(0.25)));
-        assert!(!holds(&plain, &of(0.51)));
-    }
-    // A factor that is no half, as the product of two that are.
+    // The second factor is no half: it is the product of two that are.
     let root = f16::from_f32(0.5f32.sqrt()).to_f32();
-    let plain = attention(Some([root, root]), 0.0, 10);
-    let found = verdict(&plain, &attention(None, root * root, 10), &Proof::default());
-    assert!(matches!(found, Verdict::WithLemmas { .. }), "{found}");
-    assert!(!holds(&plain, &attention(None, 0.51, 10)));
+    for (apart, whole) in [([0.5, 0.25], 0.125), ([root, root], root * root)] {
+        let plain = attention(Some(apart), 0.0);
+        let found = verdict(&plain, &attention(None, whole), &Proof::default());
+        assert!(matches!(found, Verdict::WithLemmas { .. }), "{apart:?}: {found}");
+        for other in [whole * 1.02, whole / 2.0] {
+            assert!(!holds(&plain, &attention(None, other)), "{apart:?} {other}");
+        }
+    }
 }
