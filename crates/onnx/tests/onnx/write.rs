@@ -200,7 +200,7 @@ fn a_stream_that_fails_once_is_an_error_whatever_was_written_then() {
     struct Once(bool);
     impl Write for Once {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let full = std::mem::replace(&mut self.0, false);
+            let full = std::mem::take(&mut self.0);
             if full { Err(io::Error::from(io::ErrorKind::StorageFull)) } else { Ok(bytes.len()) }
         }
         fn flush(&mut self) -> io::Result<()> {
