@@ -195,6 +195,27 @@ fn a_stream_that_fails_is_an_error_of_writing() {
 }
 
 #[test]
+fn a_stream_that_fails_once_is_an_error_whatever_was_written_then() {
+    /// Has no room for the first write, and then some again.
+    struct Once(bool);
+    impl Write for Once {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let full = std::mem::take(&mut self.0);
+            if full { Err(io::Error::from(io::ErrorKind::StorageFull)) } else { Ok(bytes.len()) }
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    // The writer's buffer of 64 KiB is full in front of each byte of the second tensor in turn.
+    for length in (64 << 10) - 64..64 << 10 {
+        let model = with_tensors(vec![raw("w", pattern(length, 1)), raw("x", pattern(16, 2))]);
+        let error = write_model_to(&model, &mut Once(true), &WriteOptions::default()).unwrap_err();
+        assert!(matches!(error, Error::Write { .. }), "{length}: {error}");
+    }
+}
+
+#[test]
 fn a_model_over_the_limit_gets_its_weights_in_a_data_file() {
     let dir = tempfile::tempdir().unwrap();
     let tied = pattern(70_000, 1);

@@ -3,7 +3,7 @@
 use relayout_ir::dtype::DType;
 use relayout_ir::layout::Layout;
 use relayout_target_api::{MoveQuery, Target};
-use relayout_targets::gpu::{Case, GpuCosts, GpuMachine, MoveClass, Points, Spec, specs};
+use relayout_targets::gpu::{Case, ConvCase, GpuCosts, GpuMachine, MoveClass, Points, Spec, specs};
 use relayout_targets::measured::{CostsError, Measurement, points_of};
 use relayout_targets::{FunctionTarget, builtin};
 
@@ -124,6 +124,15 @@ fn moves_cost_what_their_class_does() {
     let (transpose, bytes) = cost(&[0, 2, 3, 1]);
     assert_eq!(transpose, NODE_NS + bytes);
     assert_eq!(cost(&[3, 2, 1, 0]).0, NODE_NS + 4 * bytes);
+}
+
+#[test]
+fn a_filter_of_groups_reads_the_channels_of_its_group_alone() {
+    let work = |groups| {
+        Case::Conv(ConvCase { dtype: "f32", channels_last: true, groups, taps: 9, channels: 64, pixels: 256 }).work()
+            as u64
+    };
+    assert_eq!([1, 8, 64].map(work), [9_437_184, 1_179_648, 147_456]);
 }
 
 #[test]
