@@ -14,7 +14,7 @@ pub(crate) struct Calibrate {
     pub(crate) target: Option<String>,
 
     /// Execution provider on whose device target ort-nhwc is measured, which it implies
-    #[arg(long, value_parser = ["cuda"])]
+    #[arg(long, value_name = "NAME", value_parser = ["cuda"])]
     pub(crate) provider: Option<String>,
 
     /// Where the table goes; `-` writes stdout

@@ -69,7 +69,8 @@ fn a_rule_says_where_it_holds_what_it_buys_and_for_which_targets() {
     let text = stdout(&["rules", "attention", "--target", "ort-cpu"]);
     let expected = "attention (reassociate; targets: ort-cpu)\n  \
                     (MatMul (Softmax (Mul (MatMul ?q ?k) ?s) [-1]) ?v) = (Attention ?q ?k ?v ?s)\n  \
-                    where ?s is a number, ?q is float32, ?k is float32, ?v is float32\n";
+                    where ?s is a number, ?q is float32, float16 or bfloat16, ?k is float32, float16 or bfloat16, \
+                    ?v is float32, float16 or bfloat16\n";
     assert_eq!(text, expected);
 }
 

@@ -78,9 +78,9 @@ fn contributed(op: &'static str) -> Case {
         "BiasSplitGelu" => of.x(f(&[2, 3, 8])).x(f(&[8])),
         "FusedMatMulActivation" => of.text("activation", "Relu").x(f(&[2, 3])).x(f(&[3, 4])),
         "GemmFastGelu" => of.x(f(&[2, 3])).x(f(&[3, 4])),
-        // With channels last it is written out where the runtime has no kernel, and runs.
+        // With channels last they are written out where the runtime has no kernel, and run.
         "GroupNorm" => grouped().int("channels_last", 0),
-        "SkipGroupNorm" => grouped().x(f(&[1, 5, 6, 4])),
+        "SkipGroupNorm" => grouped().int("channels_last", 0).x(f(&[1, 5, 6, 4])),
         "IsAllFinite" => of.x(f(&[2, 3])),
         "MulInteger" => of.x(u8s(&[2, 3])).c(byte(3)).x(u8s(&[2, 3])).c(byte(3)),
         "NhwcConv" | "NhwcFusedConv" => of.x(f(&[1, 6, 5, 4])).x(f(&[8, 3, 3, 4])),
