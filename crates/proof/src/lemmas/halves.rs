@@ -86,6 +86,38 @@ fn halves(terms: &Terms, term: u32) -> Option<u32> {
     (inner.dtype == HALF && **made == cast(*term, inner)).then_some(*term)
 }
 
+/// The term of a narrow type that a term is, made floats where its elements come from, if there is that term.
+pub(crate) fn of_halves(terms: &Terms, made: &Term) -> Option<u32> {
+    narrowed(terms, made, LAYERS)
+}
+
+fn narrowed(terms: &Terms, made: &Term, layers: usize) -> Option<u32> {
+    if made.dtype != FLOAT {
+        return None;
+    }
+    if !moves(made) {
+        let [Arg::Term { term, .. }] = made.args.as_slice() else { return None };
+        let inner = terms.get(*term);
+        return (is_narrow(inner.dtype) && *made == cast(*term, inner)).then_some(*term);
+    }
+    let mut args = Vec::with_capacity(made.args.len());
+    for arg in &made.args {
+        let Arg::Term { term, reads, own } = arg else { return None };
+        let term = narrowed(terms, terms.get(*term), layers.checked_sub(1)?)?;
+        args.push(Arg::Term { term, reads: reads.clone(), own: own.clone() });
+    }
+    let dtype = args
+        .iter()
+        .find_map(|arg| if let Arg::Term { term, .. } = arg { Some(terms.get(*term).dtype) } else { None })?;
+    terms.known_as(&Term { args, dtype, ..made.clone() })
+}
+
+/// A term of a narrow type as floats.
+pub(crate) fn made_floats(terms: &mut Terms, term: u32) -> u32 {
+    let made = cast(term, terms.get(term));
+    terms.intern(made)
+}
+
 /// Remembers the floats of which the input makes halves, each where it lies.
 pub(crate) fn note_rounding(terms: &mut Terms, made: &Value) {
     let Some(halves) = term_of(made) else { return };
@@ -116,10 +148,7 @@ fn cast(term: u32, halves: &Term) -> Term {
 }
 
 pub(crate) fn widened(terms: &mut Terms, x: &Value) -> Option<Value> {
-    let floats = |terms: &mut Terms, term: u32| {
-        let made = cast(term, terms.get(term));
-        Some(terms.intern(made))
-    };
+    let floats = |terms: &mut Terms, term: u32| Some(made_floats(terms, term));
     let source = Source::Term(retyped(terms, (term_of(x)?, LAYERS), FLOAT, &mut Retyped::default(), floats)?);
     Some(Value { source, dtype: FLOAT, ..x.clone() })
 }

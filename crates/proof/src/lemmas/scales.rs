@@ -6,7 +6,7 @@
 
 mod cut;
 
-use super::halves::{FLOAT, HALF, LEMMA as HALVES, is_narrow};
+use super::halves::{FLOAT, HALF, LEMMA as HALVES, is_narrow, made_floats, of_halves};
 use super::real;
 use crate::terms::align::Class;
 use crate::terms::arg::{Arg, Term};
@@ -101,7 +101,7 @@ impl Cores {
     /// A term of the input that is this one over the reals. Those of the input are below `bound`.
     pub(crate) fn find(&self, terms: &mut Terms, term: u32, bound: u32) -> Option<LemmaMatch> {
         if let Some(found) = self.scaled(terms, term) {
-            return Some(found);
+            return Some(of_floats(terms, term, found));
         }
         let form = real::whole(terms, term, bound);
         if form.term < bound || self.forms.contains_key(&form.term) {
@@ -110,7 +110,7 @@ impl Cores {
         let found = self.scaled(terms, form.term).filter(|_| form.term != term && form.view.is_none())?;
         let mut lemmas = vec![SCALES, FORMS];
         lemmas.extend(found.lemmas.iter().filter(|lemma| **lemma == HALVES));
-        Some(LemmaMatch { bound: found.bound.max(form.bound), lemmas, ..found })
+        Some(of_floats(terms, term, LemmaMatch { bound: found.bound.max(form.bound), lemmas, ..found }))
     }
 
     /// The term of the input that has a form or is one.
@@ -140,7 +140,8 @@ impl Cores {
             let theirs = affine(terms, made).filter(|_| alike(terms, other, term))?;
             let bound = distance(&mine, &theirs, terms.get(term).dtype)?;
             let mut lemmas = if made == other { vec![SCALES] } else { vec![SCALES, FORMS] };
-            lemmas.extend((rounds(terms, term) || rounds(terms, other)).then_some(HALVES));
+            let halves = !is_of_type(terms, term, other) || rounds(terms, term) || rounds(terms, other);
+            lemmas.extend(halves.then_some(HALVES));
             let view = view::identity(&terms.get(term).base).1;
             Some(LemmaMatch { term: other, view, bound: bound.max(more), lemmas })
         })
@@ -155,8 +156,18 @@ fn between(terms: &Terms, form: &RealForm, known: &Known) -> Option<View> {
     view::composed(form.view.as_ref().unwrap_or(&as_it_is), &back)
 }
 
-fn alike(terms: &Terms, a: u32, b: u32) -> bool {
-    terms.get(a).base == terms.get(b).base && is_of_type(terms, a, b)
+/// Whether a term of the input may be this term of the result, or this one that term made floats.
+fn alike(terms: &Terms, of_input: u32, term: u32) -> bool {
+    let (known, made) = (terms.get(of_input), terms.get(term));
+    known.base == made.base && (known.dtype == made.dtype || is_narrow(known.dtype) && made.dtype == FLOAT)
+}
+
+/// A term of the input that was found for one of the result, made floats where the other one is.
+fn of_floats(terms: &mut Terms, term: u32, found: LemmaMatch) -> LemmaMatch {
+    if is_of_type(terms, term, found.term) {
+        return found;
+    }
+    LemmaMatch { term: made_floats(terms, found.term), ..found }
 }
 
 fn is_of_type(terms: &Terms, a: u32, b: u32) -> bool {
@@ -213,8 +224,11 @@ fn bare(terms: &Terms, arg: &Arg) -> (Arg, f64) {
     (arg, factor)
 }
 
-/// What a term is a multiple of, place by place, and by which number.
+/// What a term is a multiple of, place by place, and by which number. Floats of halves are these halves.
 fn multiple(terms: &Terms, made: &Term) -> Option<(u32, f64)> {
+    if let Some(halves) = of_halves(terms, made) {
+        return Some((halves, 1.0));
+    }
     let [Arg::Term { term, reads, own }, by @ Arg::Constant { axes, .. }] = made.args.as_slice() else { return None };
     let whole = reads.iter().enumerate().all(|(at, read)| *read == Some((at as u32, 1)));
     let inner = terms.get(*term);
@@ -235,6 +249,7 @@ fn written(terms: &Terms, term: u32) -> u32 {
 /// What scales and shifts are made of, if that is no sum of products.
 fn alone(terms: &Terms, term: u32) -> Core {
     let made = terms.get(term);
+    let term = of_halves(terms, made).unwrap_or(term);
     let x = Arg::View { term, view: Vec::new() };
     Core { op: None, x, over: made.base.clone(), class: Vec::new(), axes: Vec::new(), own: Vec::new() }
 }

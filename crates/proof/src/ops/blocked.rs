@@ -8,11 +8,11 @@ use super::placed::windows_of;
 use super::window::{convolved, pooled};
 use super::{Call, Made, Results, one, picks};
 use crate::files::model::{Attr, width};
+use crate::lemmas::halves::{FLOAT, HALF, narrow_constant};
 use crate::terms::align::term_of;
 use crate::terms::arg::is_finite;
 use crate::terms::name::Own;
 use crate::terms::picked::picked;
-use crate::terms::pointwise::binary;
 use crate::terms::slots::{Fill, Runs, Stripped, bare, filled, joined, places};
 use crate::terms::value::Value;
 use crate::terms::windows::Windows;
@@ -353,7 +353,9 @@ fn summed(call: &mut Call<'_>, y: Value) -> Made {
         return Err("its sum has another shape".to_owned());
     }
     let sum = unblocked(call, &sum)?;
-    binary(call.terms, "Add", &y, &sum)
+    // The input may have the convolution with a scale behind it, or of halves.
+    let y = call.terms.real(y);
+    call.inner("Add", &[], &[Some(y), Some(sum)])
 }
 
 /// The activation that a convolution has.
@@ -363,13 +365,16 @@ pub(super) fn activated(call: &mut Call<'_>, y: &Value) -> Made {
         Some(Attr::Floats(list)) => list.clone(),
         _ => Vec::new(),
     };
-    let scalar = |value: f32| Some(Value::constant(1, &[], value.to_le_bytes().to_vec().into()));
+    let scalar = |value: f32| {
+        let bound = Value::constant(FLOAT, &[], value.to_le_bytes().to_vec().into());
+        if y.dtype == HALF { narrow_constant(&bound) } else { Some(bound) }.ok_or("its bound is no half")
+    };
     let float = |name: &str, value: f32| (name.to_owned(), Attr::Float(value));
     let (attrs, more) = match (name.as_str(), given.as_slice()) {
         ("Relu" | "Sigmoid" | "Tanh" | "HardSwish", []) => (Vec::new(), Vec::new()),
         ("LeakyRelu", [alpha]) => (vec![float("alpha", *alpha)], Vec::new()),
         ("HardSigmoid", [alpha, beta]) => (vec![float("alpha", *alpha), float("beta", *beta)], Vec::new()),
-        ("Clip", [least, most]) => (Vec::new(), vec![scalar(*least), scalar(*most)]),
+        ("Clip", [least, most]) => (Vec::new(), vec![Some(scalar(*least)?), Some(scalar(*most)?)]),
         _ => return Err(format!("the checker does not know activation {name} with {given:?}")),
     };
     let mut inputs = vec![Some(y.clone())];

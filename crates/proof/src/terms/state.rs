@@ -181,6 +181,11 @@ impl Terms {
         self.list.len() as u32
     }
 
+    /// The number of a term that is there already.
+    pub(crate) fn known_as(&self, term: &Term) -> Option<u32> {
+        self.known.get(term).copied()
+    }
+
     pub(crate) fn intern(&mut self, term: Term) -> u32 {
         if let Some(&known) = self.known.get(&term) {
             return known;

@@ -378,3 +378,56 @@ fn attention_of_halves_is_its_products() {
         }
     }
 }
+
+/// Halves beside halves, normalized by channel and cut off, or in floats with a scale and a shift.
+fn normalized(floats: Option<f32>) -> Model {
+    let number = |at: usize| 0.5 + 0.25 * at as f32;
+    let list = |of: &dyn Fn(f32) -> f32| (0..12).map(|at| of(number(at))).collect::<Vec<f32>>();
+    let bounds = [("least", f16::ZERO), ("most", f16::from_f32(6.0))];
+    let lines: &[Line<'_>] = if floats.is_some() {
+        &[
+            ("h", "Cast", &["x"], to(HALF)),
+            ("f", "Cast", &["h"], to(FLOAT)),
+            ("c", "Concat", &["f", "f"], axis(1)),
+            ("m", "Mul", &["c", "by"], vec![]),
+            ("s", "Add", &["m", "more"], vec![]),
+            ("r", "Clip", &["s", "least32", "most32"], vec![]),
+            ("y", "Cast", &["r"], to(HALF)),
+        ]
+    } else {
+        &[
+            ("h", "Cast", &["x"], to(HALF)),
+            ("c", "Concat", &["h", "h"], axis(1)),
+            ("n", "BatchNormalization", &["c", "scale", "shift", "mean", "deviation"], vec![]),
+            ("y", "Clip", &["n", "least", "most"], vec![]),
+        ]
+    };
+    let deviation = |n: f32| (f64::from(n) + f64::from(1e-5_f32)).sqrt();
+    let by = list(&|n| (f64::from(n) / deviation(n)) as f32 * floats.unwrap_or(1.0));
+    let more = list(&|n| (f64::from(n) - f64::from(n) * f64::from(n) / deviation(n)) as f32);
+    let constants = [
+        ("by", &[12i64, 1, 1][..], by),
+        ("more", &[12, 1, 1], more),
+        ("least32", &[], vec![0.0]),
+        ("most32", &[], vec![6.0]),
+    ];
+    let mut made = model(lines, &constants);
+    let halves = |values: &[f16]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+    let numbers: Vec<f16> = (0..12).map(|at| f16::from_f32(number(at))).collect();
+    let lists = ["scale", "shift", "mean", "deviation"].map(|name| (name, vec![12], halves(&numbers)));
+    let scalars = bounds.map(|(name, value)| (name, vec![], halves(&[value])));
+    for (name, dims, data) in lists.into_iter().chain(scalars) {
+        Rc::make_mut(&mut made.graph)
+            .initializers
+            .push((name.to_owned(), Tensor { dims, dtype: 10, data: data.into() }));
+    }
+    made
+}
+
+#[test]
+fn halves_that_are_scaled_may_be_scaled_in_floats() {
+    let found = verdict(&normalized(None), &normalized(Some(1.0)), &Proof::default());
+    let Verdict::WithLemmas { lemmas, .. } = &found else { panic!("{found}") };
+    assert!(lemmas.contains_key("halves as floats") && lemmas.contains_key("scales in weights"), "{lemmas:?}");
+    assert!(!holds(&normalized(None), &normalized(Some(1.01))));
+}

@@ -36,9 +36,14 @@ impl TargetForm for Convolutions {
     fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
         let offers = self.offers(q);
         let as_it_is = self.0.plain_convolution(q).or_else(|| self.0.unpadded(q));
-        as_it_is.or_else(|| self.0.standard(q, &offers, self.0.data.ops.anchor_moves_percent))
+        as_it_is
+            .map(|cost| cost.percent(AHEAD))
+            .or_else(|| self.0.standard(q, &offers, self.0.data.ops.anchor_moves_percent))
     }
 }
+
+/// What channels first has to be ahead by, in percent: channels last is what libraries are made for, and what frameworks do.
+const AHEAD: u64 = 102;
 
 /// Where a convolution has its operands.
 struct Slots {
