@@ -5,7 +5,7 @@
 //! normalization is the ops that ONNX defines it by. Two terms with one real form are the same. Operands that are terms of the input
 //! stay as they are, so that only what differs is written anew.
 
-use super::halves::{FLOAT, HALF, as_floats, is_narrow};
+use super::halves::{FLOAT, HALF, as_floats, is_narrow, of_halves};
 use super::scales::{ROUNDINGS, epsilon, unit};
 use crate::terms::align::{Class, acted, term_of};
 use crate::terms::arg::{Arg, Op, Term, numbers};
@@ -166,7 +166,7 @@ fn written(terms: &mut Terms, term: u32, bound: u32) -> Option<RealForm> {
         }
         let mut y = normalized(terms, &made, &operands)?;
         if is_narrow(made.dtype) {
-            y = pointwise(terms, &Op { name: Model("Cast"), attrs: &[], dtype: made.dtype }, &[&y]).ok()?;
+            y = as_halves(terms, y, made.dtype)?;
         }
         return in_place(terms, &made.base, (y, 1.0, 0.0));
     }
@@ -587,8 +587,18 @@ fn scaled(terms: &Terms, x: &Value) -> Option<(Value, f64)> {
 fn rounded(terms: &mut Terms, made: &Term, bound: u32) -> Option<RealForm> {
     let floats = multiple(terms, made, 0, bound).filter(|floats| floats.value.dtype == FLOAT)?;
     let x = times(terms, &floats.value, floats.factor)?;
-    let y = again(terms, made, made.name(), &made.attrs, &[x])?;
+    let y = as_halves(terms, x, made.dtype)?;
+    let y = settled(terms, y);
     in_place(terms, &made.base, (y, 1.0, floats.bound))
+}
+
+/// Floats as the type that they were made of, or rounded to it.
+fn as_halves(terms: &mut Terms, floats: Value, dtype: u8) -> Option<Value> {
+    let halves = term_of(&floats).and_then(|term| of_halves(terms, terms.get(term)));
+    if let Some(halves) = halves.filter(|halves| terms.get(*halves).dtype == dtype) {
+        return Some(Value { source: Source::Term(halves), dtype, ..floats });
+    }
+    pointwise(terms, &Op { name: Model("Cast"), attrs: &[], dtype }, &[&floats]).ok()
 }
 
 /// A normalization as ONNX defines it: (x - mean) / sqrt(mean of squares + epsilon), times a scale, plus a shift. What the input has in
