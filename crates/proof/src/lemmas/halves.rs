@@ -78,32 +78,37 @@ pub(crate) fn narrow(terms: &mut Terms, x: &Value) -> Option<Value> {
     Some(Value { source, dtype: HALF, ..x.clone() })
 }
 
-/// What a Cast makes floats of, as it lies.
+/// The halves that a Cast makes floats of, as they lie.
 fn halves(terms: &Terms, term: u32) -> Option<u32> {
-    let made = terms.get(term);
-    let [Arg::Term { term, .. }] = made.args.as_slice() else { return None };
-    let inner = terms.get(*term);
-    (inner.dtype == HALF && **made == cast(*term, inner)).then_some(*term)
+    of_cast(terms, terms.get(term)).filter(|&term| terms.get(term).dtype == HALF)
 }
+
+/// What a Cast makes floats of, as it lies.
+fn of_cast(terms: &Terms, made: &Term) -> Option<u32> {
+    let [Arg::Term { term, .. }] = made.args.as_slice() else { return None };
+    (*made == cast(*term, terms.get(*term))).then_some(*term)
+}
+
+/// Most terms that are looked at for one of a narrow type. What is read by more than one op is looked at once for each.
+const LOOKED_AT: usize = 256;
 
 /// The term of a narrow type that a term is, made floats where its elements come from, if there is that term.
 pub(crate) fn of_halves(terms: &Terms, made: &Term) -> Option<u32> {
-    narrowed(terms, made, LAYERS)
+    narrowed(terms, made, LAYERS, &mut { LOOKED_AT })
 }
 
-fn narrowed(terms: &Terms, made: &Term, layers: usize) -> Option<u32> {
+fn narrowed(terms: &Terms, made: &Term, layers: usize, left: &mut usize) -> Option<u32> {
+    *left = left.checked_sub(1)?;
     if made.dtype != FLOAT {
         return None;
     }
     if !moves(made) {
-        let [Arg::Term { term, .. }] = made.args.as_slice() else { return None };
-        let inner = terms.get(*term);
-        return (is_narrow(inner.dtype) && *made == cast(*term, inner)).then_some(*term);
+        return of_cast(terms, made).filter(|&term| is_narrow(terms.get(term).dtype));
     }
     let mut args = Vec::with_capacity(made.args.len());
     for arg in &made.args {
         let Arg::Term { term, reads, own } = arg else { return None };
-        let term = narrowed(terms, terms.get(*term), layers.checked_sub(1)?)?;
+        let term = narrowed(terms, terms.get(*term), layers.checked_sub(1)?, left)?;
         args.push(Arg::Term { term, reads: reads.clone(), own: own.clone() });
     }
     let dtype = args

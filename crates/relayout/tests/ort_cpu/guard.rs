@@ -121,20 +121,24 @@ fn every_file_with_a_blocked_op_runs_on_hosts_of_its_block_only() {
                 let seen = seen.unwrap_or_else(|e| panic!("{}: {e}", case.name));
                 assert!(seen.holds(&Tolerance::new(2e-5, 2e-4)), "{}: {seen}", case.name);
             } else {
-                refused(case.name, block, &bytes);
+                refused(case.name, block, &bytes, true);
             }
         }
     }
 }
 
-/// A host of another block stops at the guard.
-fn refused(name: &str, block: Block, bytes: &[u8]) {
+/// A host of another block stops at a Reshape: the guard's, with `first`, if nothing else can stop before it.
+fn refused(name: &str, block: Block, bytes: &[u8], first: bool) {
     let random = Inputs::Random { seed: 3, dims: BTreeMap::new() };
     let feeds = example_inputs(runtime(), ModelSource::Bytes(bytes), &random).expect("it has inputs");
     for level in [Level::Disabled, Level::All] {
         let ran = run(runtime(), ModelSource::Bytes(bytes), &feeds, level);
         let said = ran.map(|_| ()).expect_err(&format!("{name}, {level:?}: it runs")).to_string();
-        let requested = format!("requested shape:{{{}}}", 20_u64.next_multiple_of(block.channels()));
+        let requested = if first {
+            format!("requested shape:{{{}}}", 20_u64.next_multiple_of(block.channels()))
+        } else {
+            "requested shape:".to_owned()
+        };
         assert!(said.contains("Reshape") && said.contains(&requested), "{name}, {level:?}: {said}");
     }
 }
@@ -193,7 +197,8 @@ fn branches_have_guards_of_their_own_where_nothing_around_them_has_one() {
             let file = ModelProto::decode(&bytes[..]).expect("a model");
             assert_eq!(guards(file.graph.as_ref().expect("a graph")), wanted, "{block:?}");
             if block != Block::of_host() {
-                refused("branches", block, &bytes);
+                // A branch with views of its own may run before what has the guard of the graph around it.
+                refused("branches", block, &bytes, wanted[0] == 0);
             }
         }
     }
