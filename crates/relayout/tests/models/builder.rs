@@ -48,6 +48,18 @@ fn an_op_may_have_several_results_and_leave_some_out() {
 }
 
 #[test]
+fn a_file_without_a_standard_op_has_a_version_of_the_standard_all_the_same() {
+    let mut b = GraphBuilder::new("g");
+    let x = image(&mut b);
+    let own = NewOp::of_domain("mine", "Own").operand(x);
+    let y = b.add(own.typed_result("y", Type::tensor(DType::F32, dims(&[1])))).unwrap()[0];
+    b.output(y).unwrap();
+    let model = in_file(b);
+    let opsets = &model.ir().opsets;
+    assert_eq!((opsets.get(""), opsets.contains_key("mine")), (Some(&WRITTEN_OPSET), true), "{opsets:?}");
+}
+
+#[test]
 fn optional_operands_are_left_out_in_the_middle() {
     let mut b = GraphBuilder::new("g");
     let x = image(&mut b);

@@ -404,3 +404,30 @@ impl Target for OrtNhwc {
         Cost::new(VIEW_NS + bytes / PASS_BYTES_PER_NS)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{OrtNhwc, Provider, VIEW_NS};
+    use relayout_ir::text::parse;
+    use relayout_target_api::hints::Hints;
+    use relayout_target_api::{Cost, NodeQuery};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn features_with_one_pixel_are_turned_by_a_view() {
+        let turned = |extents: &str| {
+            let text = format!(
+                "graph g opset=17\n  %x: f32[{extents}] = input\n  %y: f32[{extents}] = Relu(%x)\n  output %y\n"
+            );
+            let graph = parse(&text).unwrap();
+            let y = graph.outputs()[0];
+            let hints = Hints::new(&BTreeMap::new(), &graph);
+            let query = NodeQuery::new(&graph, graph.value(y).producer().0, &hints, &|_| false);
+            let target = OrtNhwc::of(Provider::of("qnn").unwrap());
+            target.rates.turned(&query, y, &"NHWC".parse().unwrap())
+        };
+        assert_eq!(turned("2,24,1,1"), Cost::new(VIEW_NS));
+        assert_eq!(turned("2,1,5,6"), Cost::new(VIEW_NS));
+        assert!(turned("2,24,1,6") > Cost::new(VIEW_NS));
+    }
+}

@@ -74,7 +74,7 @@ impl Case {
     /// The same case with this type in place of float32. Scales of an image are float32 whatever it is.
     pub(crate) fn in_type(&self, dtype: &str) -> Case {
         let of_type = |line: &str| {
-            let stays = line.trim_start().starts_with("%doubled:");
+            let stays = ["%doubled:", "%uneven:"].iter().any(|name| line.trim_start().starts_with(name));
             let mut line = if stays { line.to_owned() } else { line.replace("f32[", &format!("{dtype}[")) };
             // Before that operator set most ops do not have the type.
             if dtype == "bf16" {
@@ -222,7 +222,7 @@ pub(crate) fn lacks_kernels(case: &Case, dtype: &str) -> bool {
 
 /// Gives constants elements: bytes are 0 to 7. A single float is 1/2, others lie between -1 and 1. Those of a value that is called
 /// `positive` lie between 1/2 and 3/2, so that they can be divided by; that of one that is called `large` is 16, and those of `doubled`
-/// scale an image by two.
+/// scale an image by two, those of `uneven` by one and a half and by two.
 fn fill(graph: &mut Graph) {
     for v in graph.values().collect::<Vec<ValueId>>() {
         let Some(c) = graph.constant(v).filter(|c| c.source.bytes().is_err()) else { continue };
@@ -248,6 +248,7 @@ fn filled(c: &Constant, name: &str) -> Constant {
     let element = |i: u64| match (name, count) {
         ("large", _) => 16.0,
         ("doubled", _) => [1.0, 1.0, 2.0, 2.0][i as usize % 4],
+        ("uneven", _) => [1.0, 1.0, 1.5, 2.0][i as usize % 4],
         ("positive", _) => 0.5 + step(i) as f64 / 1009.0,
         (_, 1) => 0.5,
         _ => step(i) as f64 / 504.5 - 1.0,

@@ -329,3 +329,36 @@ fn each_reader_of_dequantized_values_gets_them_turned_by_itself() {
     assert_eq!(on("webgpu", &text("%e")), [3, 8 * 128 + ends]);
     assert_eq!(on("webgpu", &text("%d")), [4, 2 * 8 * 128 + ends]);
 }
+
+#[test]
+fn what_a_body_reads_is_left_in_the_files_order_for_it() {
+    let text = |read: &str| {
+        format!(
+            "graph g opset=17
+  %x: f32[1,3,8,8] = input
+  %flag: bool[] = input
+  %w: f32[4,3,1,1] = const
+  %v: f32[5,4,1,1] = const
+  %a: f32[1,4,8,8] = Conv(%x, %w)
+  %y: f32[1,5,8,8] = Conv(%a, %v)
+  %z: f32[*] = If(%flag) {{else_branch=body, then_branch=body}}
+  body else
+    {read} = outer
+    %n: f32[*] = Neg(%{name})
+    output %n
+  end
+  body then
+    {read} = outer
+    %p: f32[*] = Abs(%{name})
+    output %p
+  end
+  output %y
+  output %z
+",
+            name = &read[1..2]
+        )
+    };
+    let ends = 3 * 64 + 5 * 64;
+    assert_eq!(on("qnn", &text("%x: f32[1,3,8,8]")), [2, ends]);
+    assert_eq!(on("qnn", &text("%a: f32[1,4,8,8]")), [3, ends + 4 * 64]);
+}

@@ -64,11 +64,12 @@ fn count(model: &ModelProto, op: &str) -> usize {
 
 /// Transposes that exchange two neighbouring axes: parts of channels.
 fn swaps(model: &ModelProto) -> usize {
-    let swaps = |node: &&NodeProto| {
-        node.op_type.as_deref() == Some("Transpose")
-            && node.attribute.iter().any(|attr| [[0, 1, 3, 2], [0, 2, 1, 3]].iter().any(|perm| attr.ints == *perm))
-    };
-    nodes(model).iter().filter(swaps).count()
+    nodes(model).iter().filter(|node| is_swap(node)).count()
+}
+
+fn is_swap(node: &NodeProto) -> bool {
+    node.op_type.as_deref() == Some("Transpose")
+        && node.attribute.iter().any(|attr| [[0, 1, 3, 2], [0, 2, 1, 3]].iter().any(|perm| attr.ints == *perm))
 }
 
 /// A network of images, whose values have numbered names.
@@ -303,6 +304,43 @@ fn a_concatenation_keeps_its_channels_and_a_move_stands_before_it() {
     let model = optimized(&unet.end(&x, 32, "1"));
     // The skip is read in its own order, and so is what the last normalization reads.
     assert_eq!((count(&model, "InstanceNormalization"), swaps(&model)), (5, 2));
+}
+
+/// What ends behind a normalization: what makes the values whose channels are exchanged.
+fn exchanged_behind_a_normalization(ends: impl FnOnce(&mut Unet, &str) -> Vec<String>) -> Vec<String> {
+    let mut unet = Unet::new("1");
+    let a = unet.conv("x", 3, 24);
+    let n = unet.norm(&a, 4, 24);
+    let outputs = ends(&mut unet, &n);
+    let model = optimized(&outputs.into_iter().fold(unet.net, |net, y| net.output(&y, F32)));
+    nodes(&model).iter().filter(|node| is_swap(node)).map(|node| maker(&model, &node.input[0])).collect()
+}
+
+/// The op that makes a value, through what only moves it.
+fn maker(model: &ModelProto, value: &str) -> String {
+    let made = nodes(model).iter().find(|node| node.output.iter().any(|y| y == value)).expect("it is made");
+    if matches!(made.op_type(), "Reshape" | "Transpose") {
+        maker(model, &made.input[0])
+    } else {
+        made.op_type().to_owned()
+    }
+}
+
+/// What a pool over all pixels leaves, behind other channels.
+fn pooled(unet: &mut Unet, n: &str, pool: &str) -> String {
+    let (mean, more) = (unet.op(pool, &[n], &[]), unet.fresh());
+    unet.with(|net| net.input(&more, F32, &[1, 8, 1, 1]));
+    unet.op("Concat", &[&mean, &more], &[("axis", &[1])])
+}
+
+#[test]
+fn a_move_behind_a_normalization_goes_where_as_many_of_fewer_elements_do() {
+    let one = exchanged_behind_a_normalization(|unet, n| vec![pooled(unet, n, "GlobalAveragePool")]);
+    assert_eq!(one, ["GlobalAveragePool"]);
+    // It stays where two would stand in its place.
+    let pools = ["GlobalAveragePool", "GlobalMaxPool"];
+    let two = exchanged_behind_a_normalization(|unet, n| pools.map(|pool| pooled(unet, n, pool)).to_vec());
+    assert_eq!(two, ["InstanceNormalization"]);
 }
 
 #[test]
