@@ -72,6 +72,12 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     if let Some(decide) = args.command.decide_mut() {
         doctor::choose(decide);
     }
+    if let Command::Optimize(optimize) = &mut args.command {
+        tune::for_this_machine(optimize);
+    }
+    if let Some(decide) = args.command.decide_mut() {
+        doctor::tell_chosen(decide);
+    }
     match carry_out(&args) {
         Ok(()) => 0,
         Err(failure) => failure.report(),

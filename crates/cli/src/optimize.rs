@@ -54,14 +54,17 @@ fn one(a: &args::Optimize, target: &dyn Target, job: &Job) -> Result<(), Failure
     ];
     check_written(&named.map(|(option, path)| (option, path.map(PathBuf::as_path))), &[&job.model])?;
     let options = wanted(a);
-    let (made, tuned) = if a.tuning.tune {
+    let timed = if a.tuning.times() {
         // What can fail at once fails before the minute that timing takes.
         check_room(a, job)?;
-        let (model, Fastest { measured, options, result, tuning, .. }) = tune::tuned(a, job, target, &options)?;
-        (Some((model, result)), Some((measured, options, tuning)))
+        tune::tried(a, job, target, &options)?
     } else {
-        (None, None)
+        None
     };
+    let timed = timed.map(|(model, Fastest { measured, options, result, tuning, .. })| {
+        ((model, result), (measured, options, tuning))
+    });
+    let (made, tuned) = timed.unzip();
     let (measured, tuning) = match &tuned {
         Some((measured, _, tuning)) => (measured.as_ref(), Some(tuning)),
         None => (None, None),

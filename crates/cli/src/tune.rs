@@ -1,4 +1,4 @@
-//! `relayout optimize --tune`: what this model's kernels take on this machine, and whether the result is faster.
+//! `relayout optimize --tune` and `--for-this-machine`: what this model's kernels take on this machine, and whether the result is faster.
 
 use crate::args;
 use crate::calibrate::check_place;
@@ -16,13 +16,37 @@ use relayout_verify::ModelSource;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Measures, decides, and holds the result against the model.
-pub(crate) fn tuned(
+/// Has kernels timed where the options that fit this machine are those of target `ort-cpu`, unless what else is asked for goes with no
+/// times. Of several models none is timed, and none that comes from stdin, which can be read once.
+pub(crate) fn for_this_machine(a: &mut args::Optimize) {
+    let Some(fits) = a.decide.chosen.as_mut().filter(|fits| fits.target == "ort-cpu") else { return };
+    let untimed = a.tuning.tune || a.tuning.no_tune || a.output.fix_sizes || a.output.certificate.is_some();
+    if !untimed && matches!(&a.models[..], [model] if model.is_file()) {
+        a.tuning.for_this_machine = true;
+        let seconds = a.tuning.tune_seconds;
+        fits.why.push(format!("its kernels are timed here, for at most {seconds} s (--no-tune leaves that out)"));
+    }
+}
+
+/// What [`tuned`] makes; nothing where timing was not asked for by name and fails.
+pub(crate) fn tried(
     a: &args::Optimize,
     job: &Job,
     target: &dyn Target,
     options: &Options,
-) -> Result<(Model, Fastest), Failure> {
+) -> Result<Option<(Model, Fastest)>, Failure> {
+    match tuned(a, job, target, options) {
+        Err(failure) if a.tuning.for_this_machine => {
+            let why = failure.message().unwrap_or_default();
+            tell_people(&format!("not timed: {why}\n"));
+            Ok(None)
+        }
+        made => made.map(Some),
+    }
+}
+
+/// Measures, decides, and holds the result against the model.
+fn tuned(a: &args::Optimize, job: &Job, target: &dyn Target, options: &Options) -> Result<(Model, Fastest), Failure> {
     let runtime = runtime()?;
     let model = open(&job.model)?;
     let mut request = a.request();

@@ -2,7 +2,7 @@
 
 use super::{Decide, Ends, dim, percent};
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use clap::{Args as ClapArgs, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args as ClapArgs, ValueEnum, ValueHint};
 use relayout::Size;
 use relayout::codegen::cuda::Arch;
 use relayout::proof::Unproved;
@@ -20,6 +20,7 @@ pub(crate) enum Emit {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(group(ArgGroup::new("timed").args(["tune", "for_this_machine"]).multiple(true)))]
 pub(crate) struct Optimize {
     /// Models: files, folders, which are searched for `.onnx` files, and patterns such as 'models/**/*.onnx'; `-` reads stdin
     #[arg(value_name = "MODEL", required = true, value_hint = ValueHint::AnyPath)]
@@ -46,17 +47,26 @@ pub(crate) struct Optimize {
 #[command(next_help_heading = "Tuning, targets onnx, ort-cpu and ort-nhwc")]
 pub(crate) struct TuningArgs {
     /// Time the kernels and moves that this model's decision can choose from in ONNX Runtime on this machine, and decide with these
-    /// times (target ort-cpu). Then run the model and the result in turns, and give changes back until the result is not slower
+    /// times (target ort-cpu). Then run the model and the result in turns, and give changes back until the result is not slower.
+    /// --for-this-machine does so for one model by itself, where it takes target ort-cpu
     #[arg(long)]
     pub(crate) tune: bool,
 
+    /// With --for-this-machine: time nothing
+    #[arg(long, requires = "for_this_machine", conflicts_with = "tune")]
+    pub(crate) no_tune: bool,
+
     /// For how many seconds kernels are timed at most, the dearest first; `0` takes only what is in the cache
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "tune")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "timed")]
     pub(crate) tune_seconds: u64,
 
     /// File in which times are kept for later runs [default: relayout/tune-MACHINE-RUNTIME-THREADS.json among the user's caches]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tune")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "timed")]
     pub(crate) tune_cache: Option<PathBuf>,
+
+    /// Whether it is timed since what fits this machine is asked for.
+    #[arg(skip)]
+    pub(crate) for_this_machine: bool,
 
     /// Python whose ONNX Runtime has the execution provider (target ort-nhwc): it runs the model and the results on the provider's device
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "device")]
@@ -64,6 +74,13 @@ pub(crate) struct TuningArgs {
 
     #[command(flatten)]
     pub(crate) provider: PluginArgs,
+}
+
+impl TuningArgs {
+    /// Whether kernels are timed.
+    pub(crate) fn times(&self) -> bool {
+        self.tune || self.for_this_machine
+    }
 }
 
 /// An execution provider that ONNX Runtime loads as a plugin.

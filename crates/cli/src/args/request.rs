@@ -56,7 +56,7 @@ impl Optimize {
         request.certificate.clone_from(&output.certificate);
         request.unproved = checks.unproved.or(checks.prove.then_some(Unproved::Allow));
         request.strict = checks.strict;
-        request.tune = tuning.tune;
+        request.tune = tuning.times();
         request.tune_seconds = std::time::Duration::from_secs(tuning.tune_seconds);
         request.tune_cache.clone_from(&tuning.tune_cache);
         request.provider_library.clone_from(&tuning.provider.provider_library);

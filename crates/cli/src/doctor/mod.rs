@@ -20,7 +20,7 @@ pub(crate) fn doctor(a: &args::Doctor) -> Result<(), Failure> {
     if json() { say_json(&outlook) } else { say(outlook.to_string().trim_end()) }
 }
 
-/// Sets what `--for-this-machine` asks for, except what the caller chose, and says it.
+/// Sets what `--for-this-machine` asks for, except what the caller chose.
 pub(crate) fn choose(decide: &mut args::Decide) {
     if !decide.for_this_machine {
         return;
@@ -32,8 +32,12 @@ pub(crate) fn choose(decide: &mut args::Decide) {
     decide.provider.clone_from(&fits.provider);
     decide.runtime.clone_from(&request.runtime);
     decide.threads = request.threads.and_then(|threads| u16::try_from(threads).ok());
-    if !quiet() {
+    decide.chosen = Some(fits);
+}
+
+/// Says what was chosen for this machine.
+pub(crate) fn tell_chosen(decide: &args::Decide) {
+    if let Some(fits) = decide.chosen.as_ref().filter(|_| !quiet()) {
         tell(&format!("for this machine: {}; {}\n", fits.words().join(" "), fits.why.join("; ")));
     }
-    decide.chosen = Some(fits);
 }

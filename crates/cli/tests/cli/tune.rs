@@ -149,6 +149,34 @@ fn times_of_another_host_are_refused_and_damaged_ones_set_aside() {
 }
 
 #[test]
+fn what_fits_this_machine_is_timed_on_it_unless_something_else_asked_for_goes_with_no_times() {
+    let dir = folder(&[]);
+    let (model, out, cache) = (demo(), dir.path().join("out.onnx"), dir.path().join("times.json"));
+    let call = |more: &[&str]| {
+        let args = ["optimize", str(&model), "-o", str(&out), "--for-this-machine", "--json"];
+        let run = relayout(args.iter().chain(more));
+        assert_eq!(run.code, 0, "{}", run.err);
+        let told: serde_json::Value = serde_json::from_str(run.text()).unwrap();
+        (told["models"][0]["tuning"].clone(), run.err)
+    };
+    let (timed, said) = call(&["--tune-cache", str(&cache), "--tune-seconds", "1"]);
+    assert!(timed["timed"].as_u64() > Some(0), "{timed}");
+    assert!(said.contains("timed here, for at most 1 s (--no-tune leaves that out)"), "{said}");
+    relayout(["verify", str(&model), str(&out)]).fine();
+    let certificate = dir.path().join("c.json");
+    for more in [&["--no-tune"][..], &["--certificate", str(&certificate)], &["--target", "onnx"]] {
+        let (timed, said) = call(more);
+        assert!(timed.is_null() && !said.contains("timed"), "{said}");
+    }
+    // What can't be timed here is decided by the table.
+    let unread = dir.path().join("no-folder/times.json");
+    let (timed, said) = call(&["--tune-cache", str(&unread)]);
+    assert!(timed.is_null() && said.contains("not timed: ") && said.contains("no-folder"), "{said}");
+    let args = ["optimize", str(&model), "-o", str(&out), "--target", "ort-cpu", "--no-tune"];
+    assert!(relayout(args).refused(2).contains("--for-this-machine"));
+}
+
+#[test]
 fn what_cannot_be_tuned_is_said_before_anything_is_timed() {
     let dir = folder(&["relu", "conv"]);
     let (model, out) = (dir.path().join("relu.onnx"), dir.path().join("out.onnx"));

@@ -31,6 +31,9 @@ impl Gain {
         dims: &BTreeMap<String, Size>,
     ) -> Result<Option<Gain>, Error> {
         let Some(Exported { proto, payloads, .. }) = result else { return Ok(None) };
+        if !has_device(target, dims) {
+            return Ok(None);
+        }
         let Some(before) = on_device(&graph_of_model(model)?, target, dims) else { return Ok(None) };
         let after = on_device(&graph_of_result(model, proto, payloads)?, target, dims);
         Ok(after.map(|after| Gain { before, after }))
@@ -47,6 +50,11 @@ impl Gain {
         let (before, after) = (self.before.0.into(), self.after.0.into());
         DeviceRecord { before, after, session: session_of(metadata), predicted_ns: None, instead: None }
     }
+}
+
+/// Whether a target tells what its device runs. A graph is read and typed again for the question, so those that have none are not asked.
+fn has_device(target: &dyn Target, dims: &BTreeMap<String, Size>) -> bool {
+    on_device(&Graph::default(), target, dims).is_some()
 }
 
 /// What the target's device runs of the moves of a graph, and what that costs; `None` for targets without a device.

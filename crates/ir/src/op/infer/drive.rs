@@ -68,8 +68,8 @@ fn infer_scope(graph: &mut Graph, outer: &Scope, unknowns: &mut u32, depth: usiz
                 let mut found = Vec::new();
                 infer_bodies(graph, id, outer, unknowns, depth, &mut found);
                 infer_node(graph, id, unknowns, &mut found);
-                let name = graph.node(id).describe(graph);
-                problems.extend(found.into_iter().map(|m| Problem { node: id, message: format!("{name}: {m}") }));
+                let named = |m| Problem { node: id, message: format!("{}: {m}", graph.node(id).describe(graph)) };
+                problems.extend(found.into_iter().map(named));
             }
         }
     }
