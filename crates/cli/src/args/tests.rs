@@ -170,6 +170,7 @@ fn what_optimize_asks_of_the_library_is_what_every_caller_can_ask() {
         "inputs",
         "jobs",
         "json",
+        "no-tune",
         "out",
         "print-after",
         "prove",

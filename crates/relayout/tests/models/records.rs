@@ -67,6 +67,21 @@ fn an_audit_that_was_read_says_what_it_said() {
 }
 
 #[test]
+fn an_audit_counts_no_view_among_the_moves_of_the_best_decision() {
+    let mut b = GraphBuilder::new("net").opset(17);
+    let x = b.input("x", DType::F32, [1, 16, 16, 8].map(Dim::from)).unwrap();
+    let weights = b.constant("w", Constant::filled(DType::F32, &[8, 8, 3, 3], 0.5)).unwrap();
+    let image = b.op("Transpose", "image", &[x], [("perm", Attr::Ints(vec![0, 3, 1, 2]))]).unwrap();
+    let conv = b.op("Conv", "conv", &[image, weights], [("pads", Attr::Ints(vec![1; 4]))]).unwrap();
+    let mean = b.op("GlobalAveragePool", "mean", &[conv], []).unwrap();
+    b.output(mean).unwrap();
+    let model = Model::of_graph(&b.finish()).unwrap();
+    let found = audit(&model, target("nhwc").unwrap().as_ref(), &Options::default()).unwrap();
+    // Channels of one pixel lie as they are read, first or last.
+    assert_eq!((found.moves.nodes, found.best.nodes), (1, 0), "{found:?}");
+}
+
+#[test]
 fn an_explanation_that_was_read_says_what_it_said() {
     let target = target("onnx").unwrap();
     let found: Explained = why(&model().unwrap(), target.as_ref(), &Options::default(), "image").unwrap();

@@ -6,8 +6,8 @@ use crate::fold_nets::folded::{Folded, fold, fold_with};
 use crate::fold_nets::{F16, F32, F64, I64, Net, U8, runtime};
 use proptest::prelude::*;
 use prost::Message as _;
-use relayout::{Model, Numerics};
-use relayout_onnx::proto::ModelProto;
+use relayout::{Model, Numerics, Options, optimize, target};
+use relayout_onnx::proto::{ModelProto, StringStringEntryProto};
 use relayout_targets::{Block, OrtCpu};
 use relayout_verify::{Comparison, Data, Inputs, Level, ModelSource, Tensor, Tolerance, run, verify};
 use std::collections::BTreeMap;
@@ -330,6 +330,22 @@ fn a_file_never_grows_by_what_is_large() {
     let halves = fold(&halves.output("y", F32));
     assert_eq!(halves.ops(), ["MatMul", "MatMul", "Sub"], "{}", halves.text);
     halves.agrees(1e-5, "halves");
+}
+
+#[test]
+fn nothing_is_computed_of_weights_that_are_in_no_file() {
+    let net = large().node("Mul", &["x", "e"], "y").output("y", F32);
+    let mut proto = ModelProto::decode(&net.bytes()[..]).unwrap();
+    for tensor in proto.graph.iter_mut().flat_map(|graph| &mut graph.initializer) {
+        let entry =
+            |(key, value): (&str, &str)| StringStringEntryProto { key: Some(key.into()), value: Some(value.into()) };
+        (tensor.raw_data, tensor.data_location) = (None, Some(1));
+        tensor.float_data.clear();
+        tensor.external_data = [("location", "not_there.bin"), ("length", "160000")].map(entry).to_vec();
+    }
+    let model = Model::from_bytes(proto.encode_to_vec().into(), None).unwrap();
+    let made = optimize(&model, target("onnx").unwrap().as_ref(), &Options::default().strict()).unwrap();
+    assert!(!made.report().changed, "{}", made.graph());
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Channels in halves that are no multiple of what tensor cores take.
+//! Halves in functions: channels that are no multiple of what tensor cores take, and bodies in which no two moves meet.
 
 use crate::common;
-use crate::fold_nets::{F16, Net};
+use crate::fold_nets::{F16, F32, Net};
 use prost::Message;
 use relayout::target;
 use relayout_onnx::proto::ModelProto;
@@ -52,5 +52,19 @@ fn no_dense_convolution_has_odd_halves_on_both_sides() {
         assert_eq!(filters(&made.bytes), expected);
         let compared = common::compared(&bytes, &made.bytes, &BTreeMap::new()).expect("both run");
         common::judged(&compared, Some(Tolerance::default())).expect("the same numbers");
+    }
+}
+
+#[test]
+fn bodies_that_halves_call_have_a_sum_between_moves_and_no_others_do() {
+    let target = target("nhwc").expect("a built-in target");
+    for (dtype, parted) in [(F16, true), (F32, false)] {
+        let net = Net::new(17).input("x", dtype, &[1, 8, 8, 4]).floats("w", dtype, &[6, 4, 3, 3], true);
+        let net = net.node_with("Transpose", &["x"], "t", &[("perm", &[0, 3, 1, 2])]).node("Conv", &["t", "w"], "a");
+        let net = net.node_with("Transpose", &["a"], "y", &[("perm", &[0, 2, 3, 1])]).output("y", dtype);
+        let made = common::optimized_for(target.as_ref(), &net.bytes(), &BTreeMap::new()).expect("a result");
+        let bodies = ModelProto::decode(&made.bytes[..]).expect("a model").functions;
+        let sums = |op: &str| bodies.iter().flat_map(|body| &body.node).filter(|n| n.op_type() == op).count() > 0;
+        assert_eq!((sums("Transpose"), sums("Sum")), (true, parted), "{bodies:?}");
     }
 }
