@@ -57,8 +57,8 @@ def session(path, level, threads=1, profile=None):
     made.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
     made.intra_op_num_threads, made.inter_op_num_threads, made.log_severity_level = threads, 1, 3
     if threads > 1:
-        # The waiting pool of one session would take the cores of another.
-        made.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        # The waiting pool of one session would take the cores of another. Within a run threads wait at work, as they do by default.
+        made.add_session_config_entry("session.force_spinning_stop", "1")
     if profile:
         made.enable_profiling, made.profile_file_prefix = True, str(profile)
     return ort.InferenceSession(str(path), made, providers=["CPUExecutionProvider"])

@@ -16,7 +16,7 @@ use crate::options::Options;
 use crate::proof::Links;
 use crate::report::Report;
 use crate::sizes::{Sized, check_names};
-use crate::source::{Source, contradicted, refuse_impossible};
+use crate::source::{Source, refuse_impossible};
 use crate::target_metadata::{is_settled, metadata, needs};
 use checked::{Asked, checked};
 use gains::Gain;
@@ -28,7 +28,7 @@ use relayout_passes::pipeline::{PipelineOptions, run};
 use relayout_target_api::Target;
 use report::{filled, report_of, tell_of_result};
 use result::{Shown, settled};
-use rounds::{Made, Rounds, follow};
+use rounds::{Made, Rest, Rounds, follow};
 use sessions::cheapest;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -113,14 +113,15 @@ fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSe
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
     let ends = first_ends(&pipeline, std::mem::take(&mut first.ends));
     let first = Made { source, outcome: first, exported, given_back: None };
-    let (source, last, mut result) = match rounds.rest(first, &mut report, &mut links) {
+    let rest = match rounds.rest(first, &mut report, &mut links) {
         Err(e) if !options.strict && is_fault(&e) => return Ok(unchanged(model, target, all_given_back(&e))),
         rest => rest?,
     };
-    if let Some(why) = contradicted(model, result.as_ref())? {
-        let kept = unchanged(model, target, format!("it contradicts itself, which shows where a move is gone: {why}"));
-        return Ok(Optimized { shown, ..kept });
+    if let Some(why) = rest.contradiction {
+        let kept = format!("it contradicts itself, which shows where a move is gone: {why}");
+        return Ok(Optimized { shown, ..unchanged(model, target, kept) });
     }
+    let Rest { source, outcome: last, mut result, .. } = rest;
     let gain = Gain::of(model, result.as_ref(), target, &options.dims)?;
     if wishes.is_empty() && gain.as_ref().is_some_and(Gain::is_nothing) {
         let kept = unchanged(model, target, "the runtime leaves no more Transposes of it on the device");

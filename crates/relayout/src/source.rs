@@ -99,7 +99,7 @@ pub(crate) fn contradicted(model: &Model, result: Option<&Exported>) -> Result<O
 
 /// Every contradiction in a file, of which this is the graph. What a call makes has the type that the file declares, which readers who look
 /// through functions do not rely on: so nothing is wrong that fits once the calls are written out.
-fn impossible_in_file(file: &Arc<ModelFile>, payloads: &Payloads, ir: IrModel) -> Vec<String> {
+pub(crate) fn impossible_in_file(file: &Arc<ModelFile>, payloads: &Payloads, ir: IrModel) -> Vec<String> {
     let mut problems = impossible_once_typed(ir);
     if !problems.is_empty() {
         let inlined = Inlined::of(file);

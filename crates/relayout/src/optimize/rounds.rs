@@ -7,11 +7,12 @@ use crate::give_back::{Failed, GivenBack, TRIES, is_fault};
 use crate::model::Model;
 use crate::proof::Links;
 use crate::report::Report;
-use crate::source::Source;
+use crate::source::{Source, contradicted, impossible_in_file};
 use relayout_onnx::export::{ExportOptions, Exported};
 use relayout_onnx::import::{ImportError, import_again};
 use relayout_passes::pipeline::{Outcome, PipelineOptions, run};
 use relayout_target_api::{PassError, Target};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// A second look at the result finds nothing, as a rule; more rounds than this are never needed, and none makes it dearer.
@@ -24,6 +25,18 @@ pub(super) struct Made {
     pub(super) exported: Exported,
     /// What stays as it was, since rewrites of it failed.
     pub(super) given_back: Option<GivenBack>,
+}
+
+/// What all rounds came to.
+pub(super) struct Rest {
+    /// What the last round left.
+    pub(super) source: Source,
+    /// What it did.
+    pub(super) outcome: Outcome,
+    /// The messages of the last one that changed anything.
+    pub(super) result: Option<Exported>,
+    /// What is contradictory about them.
+    pub(super) contradiction: Option<String>,
 }
 
 /// Rounds of the pipeline on a model and on what they make of it.
@@ -91,15 +104,11 @@ impl Rounds<'_> {
         Ok(first)
     }
 
-    /// Of what was made, until nothing changes: what the last round left and did, and the messages of the last one that changed
-    /// anything.
-    pub(super) fn rest(
-        &self,
-        mut made: Made,
-        report: &mut Report,
-        links: &mut Option<Links>,
-    ) -> Result<(Source, Outcome, Option<Exported>), Error> {
+    /// Of what was made, until nothing changes.
+    pub(super) fn rest(&self, mut made: Made, report: &mut Report, links: &mut Option<Links>) -> Result<Rest, Error> {
         let mut result: Option<Exported> = None;
+        // What a round starts from is read anyway.
+        let contradiction: RefCell<Option<Option<String>>> = RefCell::default();
         // What the dialect of another target says can't be decided again, and of what a round made nobody knows what is to stay.
         let again = self.target.capabilities().decides_again && self.pipeline.kept.is_empty();
         let rounds = if again { ROUNDS } else { 1 };
@@ -111,7 +120,13 @@ impl Rounds<'_> {
             let file = Arc::new(self.model.file.with_proto(exported.proto.clone()));
             let unread =
                 |e: ImportError| Error::Pass(PassError::invalid("export", format!("the result can't be read: {e}")));
-            let again = || import_again(&file, &exported.payloads).map_err(unread);
+            contradiction.take();
+            let again = || {
+                let ir = import_again(&file, &exported.payloads).map_err(unread)?;
+                let found = || impossible_in_file(&file, &exported.payloads, ir.clone()).into_iter().next();
+                contradiction.borrow_mut().get_or_insert_with(found);
+                Ok(ir)
+            };
             let next = self.round(&|| Source::inlined(&file, &exported.payloads, again), &self.pipeline.again())?;
             let kept = result.insert(exported);
             // What is given back as a whole is the result of the round before.
@@ -129,7 +144,9 @@ impl Rounds<'_> {
             }
         }
         let Made { source, outcome, exported, .. } = made;
-        Ok((source, outcome, if exported.changed { Some(exported) } else { result }))
+        let (result, known) = if exported.changed { (Some(exported), None) } else { (result, contradiction.take()) };
+        let contradiction = known.map_or_else(|| contradicted(self.model, result.as_ref()), Ok)?;
+        Ok(Rest { source, outcome, result, contradiction })
     }
 }
 

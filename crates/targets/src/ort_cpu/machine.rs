@@ -4,12 +4,13 @@ use super::costs::{MeasuredCosts, Reorder, Side, Spread};
 use super::release::Release;
 use super::runs;
 use crate::shared::data::DataTarget;
+use crate::shared::spans::{SHORT, short_spans};
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, OpName, ValueId};
 use relayout_ir::layout::{Factor, Layout, Segment};
 use relayout_ir::op::NCHWC;
 use relayout_ir::storage::{ImageAxes, blocked_axes};
-use relayout_target_api::{Cost, MoveQuery, NodeQuery};
+use relayout_target_api::{Cost, MoveQuery, NodeQuery, OpQuery};
 
 /// Channels of a block: what the vector registers of the host hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,6 +163,13 @@ impl Machine {
     /// Cost of an element-wise op on this many elements, its operands of one shape.
     pub(crate) fn pass(&self, node: &Node, elements: u64) -> u64 {
         self.costs.elementwise_ns(node.onnx().unwrap_or_default(), elements, Spread::Same)
+    }
+
+    /// What an op takes beyond one whose operands are equal, if they meet in short spans. A call takes as long for fewer elements.
+    pub(crate) fn spans(&self, query: &OpQuery<'_>) -> Cost {
+        let Some(spans) = short_spans(query) else { return Cost::ZERO };
+        let price = |spread| self.costs.elementwise_ns("Mul", spans.saturating_mul(SHORT), spread);
+        Cost::new(price(Spread::Last { channels: SHORT }).saturating_sub(price(Spread::Same)))
     }
 
     /// Channels rounded up to whole blocks.

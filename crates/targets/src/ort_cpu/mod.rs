@@ -272,7 +272,8 @@ impl Target for OrtCpu {
         let taken_in = is_taken_in(query.graph, query.node, self.machine.release);
         if sides.clone().all(|l| l.as_permutation().is_some()) {
             // Before a move out of blocks it is part of the convolution, behind it it is not.
-            return self.machine.base.op_cost(query).map(|cost| cost + Cost::new(u64::from(taken_in)));
+            let own = self.machine.base.op_cost(query)? + self.machine.spans(query);
+            return Some(own + Cost::new(u64::from(taken_in)));
         }
         if is_quantized(query.graph, query.node) {
             return None;

@@ -10,6 +10,7 @@ use crate::shared::forms::scaled::Scalings;
 use crate::shared::forms::turned::{LayerNorms, TurnedProducts};
 use crate::shared::numbers;
 use crate::shared::pools::QuantizedPools;
+use crate::shared::spans::short_spans;
 use relayout_ir::form::{Role, Slot};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::perm;
@@ -90,6 +91,7 @@ pub(crate) struct Rates {
     pub(crate) view: Cost,
     outer_axis_percent: u64,
     outer_reduction_percent: u64,
+    span_ns: u64,
     pass_bytes_per_ns: u64,
 }
 
@@ -110,6 +112,7 @@ impl Rates {
             view,
             outer_axis_percent,
             outer_reduction_percent: 0,
+            span_ns: 0,
             pass_bytes_per_ns,
         })
     }
@@ -118,6 +121,12 @@ impl Rates {
     #[must_use]
     pub(crate) fn with_outer_reductions(self, percent: u64) -> Rates {
         Rates { outer_reduction_percent: percent, ..self }
+    }
+
+    /// The rates where an element-wise op takes this long for each short span in which its operands meet.
+    #[must_use]
+    fn with_spans(self, span_ns: u64) -> Rates {
+        Rates { span_ns, ..self }
     }
 
     /// The rates with what was measured; what costs nothing but a node stays.
@@ -152,7 +161,8 @@ impl Rates {
         } else if leaves_innermost_axis(query) {
             self.outer_reduction_percent
         } else {
-            return Cost::ZERO;
+            let spans = if self.span_ns > 0 { short_spans(query).unwrap_or(0) } else { 0 };
+            return Cost::new(spans.saturating_mul(self.span_ns));
         };
         self.permute(query.bytes).percent(percent)
     }
@@ -164,6 +174,8 @@ struct Ops {
     outer_axis_percent: u64,
     #[serde(default)]
     outer_reduction_percent: u64,
+    #[serde(default)]
+    span_ns: u64,
     pass_bytes_per_ns: u64,
 }
 
@@ -206,7 +218,7 @@ impl DataTarget {
         let file: File = toml::from_str(text).map_err(|e| malformed(e.to_string()))?;
         let rates =
             Rates::new(&file.moves, file.ops.outer_axis_percent, file.ops.pass_bytes_per_ns).map_err(malformed)?;
-        let rates = rates.with_outer_reductions(file.ops.outer_reduction_percent);
+        let rates = rates.with_outer_reductions(file.ops.outer_reduction_percent).with_spans(file.ops.span_ns);
         let projections = file.projections.map(Projections::checked).transpose().map_err(malformed)?;
         let turned_products = file.turned_products.map(TurnedProducts::checked).transpose().map_err(malformed)?;
         let layer_norms = file.layer_norms.map(LayerNorms::checked).transpose().map_err(malformed)?;

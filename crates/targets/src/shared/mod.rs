@@ -6,5 +6,6 @@ pub(crate) mod group_norm;
 pub(crate) mod nodes;
 pub(crate) mod numbers;
 pub(crate) mod pools;
+pub(crate) mod spans;
 pub(crate) mod split_parts;
 pub(crate) mod tables;

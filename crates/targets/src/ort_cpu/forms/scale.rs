@@ -10,6 +10,7 @@ use crate::ort_cpu::machine::{Machine, image_of};
 use crate::ort_cpu::nodes::{become_one_tap, reshaped};
 use crate::ort_cpu::runs::{Runs, slots_of};
 use crate::shared::forms::scaled::Scalings;
+use crate::shared::spans::SHORT;
 use relayout_eval::{Affine, reading};
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
@@ -59,8 +60,9 @@ impl TargetForm for Scales {
     fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
         let of = |axes| Some((axes, self.layouts(q, axes, None)?.1));
         let (axes, [n, c, h, w]) = ImageAxes::ORIGINS.into_iter().find_map(of)?;
-        let last = Spread::Last { channels: c };
-        let spread = if axes.c == 1 { Spread::Channel { pixels: h.saturating_mul(w) } } else { last };
+        // Short spans are priced by order.
+        let first = axes.c == 1 || c < SHORT;
+        let spread = if first { Spread::Channel { pixels: h.saturating_mul(w) } } else { Spread::Last { channels: c } };
         let elements = n.saturating_mul(c).saturating_mul(h).saturating_mul(w);
         Some(Cost::new(self.0.costs.elementwise_ns("Mul", elements, spread)))
     }
