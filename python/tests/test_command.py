@@ -50,7 +50,7 @@ def test_what_is_piped_is_read():
 
 
 def test_ctrl_c_ends_it():
-    Path("slow.onnx").write_bytes(nets.stubborn(600).SerializeToString())
+    Path("slow.onnx").write_bytes(nets.stubborn(4000).SerializeToString())
     with subprocess.Popen([SCRIPT, "explain", "slow.onnx"], stdout=-1, stderr=-1) as program:
         time.sleep(1)
         assert program.poll() is None, "it ended too soon to be interrupted"

@@ -78,6 +78,8 @@ def words(request):
         entries = [f"{name}={size}" for name, size in value.items()] if isinstance(value, dict) else value
         if isinstance(value, bool):
             said.append(word)
+            # The command line times kernels too, unless it is told not to.
+            said += ["--no-tune"] if key == "for_this_machine" else []
         elif isinstance(entries, list):
             said += [part for entry in entries for part in (word, entry)]
         else:
