@@ -12,7 +12,7 @@ use relayout_target_api::OpQuery;
 pub(crate) const SHORT: u64 = 16;
 
 /// Ops that repeat an operand along the axes that it lacks.
-const REPEATING: &[&str] = &["Add", "Div", "Max", "Min", "Mul", "PRelu", "Pow", "Sub"];
+pub(crate) const REPEATING: &[&str] = &["Add", "Div", "Max", "Min", "Mul", "PRelu", "Pow", "Sub"];
 
 /// In how many short spans the operands of an op meet whose result is in an order of whole axes. `None` if they meet in longer ones.
 pub(crate) fn short_spans(query: &OpQuery<'_>) -> Option<u64> {

@@ -5,6 +5,7 @@ use super::case::{
     Spread, VolumeShape,
 };
 use super::products::{Attention, AttentionShape, GemmShape, Projection, ProjectionShape};
+use crate::shared::spans::REPEATING;
 
 /// The op at a point, for a block size.
 type Make = Box<dyn Fn(&[u64], u64) -> Case>;
@@ -87,7 +88,7 @@ pub const ELEMENTWISE: &[(&str, &str)] = &[
 /// Whether an element-wise op takes two operands.
 #[must_use]
 pub fn is_binary(op: &str) -> bool {
-    matches!(op, "Add" | "Div" | "Max" | "Min" | "Mul" | "PRelu" | "Pow" | "Sub")
+    REPEATING.contains(&op)
 }
 
 /// Every grid of a table, in the order in which tables are written.
