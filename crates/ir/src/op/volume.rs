@@ -57,6 +57,8 @@ pub enum Frames {
     Joined,
     /// The frames that one of the result reads are put side by side, and are channels of one image.
     Gathered,
+    /// Each frame is an image by itself, and one of the result is the sum of what its taps make of those that it reads.
+    Apart,
 }
 
 impl Volume {
@@ -108,7 +110,17 @@ impl Volume {
         (0..self.left).any(|left| (0..self.taps).any(|tap| self.frame(left, tap).is_none()))
     }
 
-    /// How it is said of images with the fewest multiplications and copies.
+    /// Whether each frame of the result reads one that is no padding.
+    pub fn reads_everywhere(&self) -> bool {
+        (0..self.left).all(|left| (0..self.taps).any(|tap| self.frame(left, tap).is_some()))
+    }
+
+    /// How many pairs there are of a frame of the result and one that it reads, padding not counted.
+    pub fn pairs(&self) -> usize {
+        (0..self.left).map(|left| (0..self.taps).filter(|&tap| self.frame(left, tap).is_some()).count()).sum()
+    }
+
+    /// How it is said of images with the fewest nodes: not of frames that are apart.
     pub fn as_images(&self) -> Frames {
         if self.taps == 1 && self.left == self.frames && (0..self.left).all(|left| self.frame(left, 0) == Some(left)) {
             Frames::Each

@@ -1,7 +1,7 @@
 //! Ops that act along some axes, where the order of indices matters, and treat the others alike.
 
 use super::joins::{self, behind};
-use super::picks::{adjoin, listed, of_repeats, parts_of, pick, range};
+use super::picks::{Indices, indices_of, listed, of_repeats, parts_of, pick, range};
 use super::rolled::rolled;
 use super::{Call, Made, Results, axes_of, axis_of, blocked, movement, one, pads};
 use crate::files::model::ReadingOf;
@@ -30,14 +30,23 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     Some(made.and_then(one))
 }
 
-/// The same for a value that may be blocked: whole blocks of it are blocks of channels.
+/// The same for a value that may be blocked: whole blocks of it are blocks of channels, and its images are images.
 fn pick_blocked(call: &mut Call<'_>, x: &Value, axis: usize, indices: &[i64]) -> Made {
     let block = call.block.unwrap_or(1);
     let run = |run: &[i64]| run[0] % block == 0 && run.iter().enumerate().all(|(at, i)| run[0] + at as i64 == *i);
     let size = usize::try_from(block).unwrap_or(1);
-    let whole = indices.len().is_multiple_of(size) && indices.chunks(size).all(run);
+    let whole = axis == 0 || (indices.len().is_multiple_of(size) && indices.chunks(size).all(run));
     if let Some(logical) = blocked::recognized(call, x, axis).filter(|_| whole) {
-        let y = pick(call.terms, &logical, axis, indices)?;
+        // Slots of channels are those of each image.
+        let found = slots::bare(call.terms, &logical, 1).filter(|_| axis == 0);
+        let y = match found {
+            Some(found) => {
+                let y = pick(call.terms, &found.value, axis, indices)?;
+                let wide = logical.shape().get(1).copied().unwrap_or(1);
+                slots::filled(call.terms, &y, 1, &found.runs, wide, found.fill).ok_or("its slots do not fit")?
+            }
+            None => pick(call.terms, &logical, axis, indices)?,
+        };
         if let Some(y) = blocked::blocked(call, &y) {
             return Ok(y);
         }
@@ -159,15 +168,22 @@ fn concat(call: &mut Call<'_>) -> Made {
 
 /// Values where neighbouring indices of one value stand as one part.
 fn adjoined(terms: &mut Terms, values: Vec<Value>, axis: usize) -> Vec<Value> {
-    let mut found: Vec<Value> = Vec::new();
+    let mut runs: Vec<(Vec<Value>, Option<Indices>)> = Vec::new();
     for value in values {
-        let both = found.last().and_then(|last| adjoin(terms, last, &value, axis));
-        if both.is_some() {
-            found.pop();
+        let indices = indices_of(terms, &value, axis);
+        if let (Some((run, Some(before))), Some(next)) = (runs.last_mut(), &indices)
+            && before.takes(terms, next)
+        {
+            run.push(value);
+        } else {
+            runs.push((vec![value], indices));
         }
-        found.push(both.unwrap_or(value));
     }
-    found
+    let joined = |(run, indices): (Vec<Value>, Option<Indices>)| match indices.filter(|_| run.len() > 1) {
+        Some(indices) => indices.picked(terms, axis).map_or(run, |whole| vec![whole]),
+        None => run,
+    };
+    runs.into_iter().flat_map(joined).collect()
 }
 
 fn concat_parts(call: &mut Call<'_>, values: &[Value], axis: usize) -> Made {
@@ -190,7 +206,11 @@ fn concat_parts(call: &mut Call<'_>, values: &[Value], axis: usize) -> Made {
     let logical: Option<Vec<Value>> = values.iter().map(|v| blocked::recognized(call, v, axis)).collect();
     let op = Op { name: Name::Model("Concat"), attrs: &[], dtype: first.dtype };
     if let Some(logical) = logical {
-        let y = slotted(call, &op, &logical, axis)?;
+        let logical = adjoined(call.terms, logical, axis);
+        let y = match logical.as_slice() {
+            [only] => only.clone(),
+            _ => slotted(call, &op, &logical, axis)?,
+        };
         if let Some(y) = blocked::blocked(call, &y) {
             return Ok(y);
         }

@@ -71,13 +71,14 @@ pub(super) fn blocked(call: &mut Call<'_>, x: &Value) -> Option<Value> {
     call.terms.moved(&split, &[n, c, h, w])
 }
 
-/// What a value is that looks as if it were blocked: then all that happens along its channels, by whole blocks, happens to that.
+/// What a value is that looks as if it were blocked: then all that happens along its channels, by whole blocks, or to its images
+/// happens to that.
 pub(super) fn recognized(call: &mut Call<'_>, x: &Value, axis: usize) -> Option<Value> {
     let digits = |v: &Value| v.view.iter().map(Vec::len).sum::<usize>();
     let flat = |call: &Call<'_>, v: &Value| {
         crate::terms::align::term_of(v).is_some_and(|term| call.terms.get(term).is(Own::Flat))
     };
-    if axis != 1 || x.is_constant() || call.block.is_none() {
+    if axis > 1 || x.is_constant() || call.block.is_none() {
         return None;
     }
     let y = unblocked(call, x).ok()?;
@@ -355,6 +356,13 @@ fn summed(call: &mut Call<'_>, y: Value) -> Made {
     let sum = unblocked(call, &sum)?;
     // The input may have the convolution with a scale behind it, or of halves.
     let y = call.terms.real(y);
+    // Zeros and zeros are zeros.
+    let both = [bare(call.terms, &y, 1).ok_or_else(wrong)?, bare(call.terms, &sum, 1).ok_or_else(wrong)?];
+    if both.iter().all(|found| found.fill == Fill::Zero && found.runs == both[0].runs) {
+        let inner = both.each_ref().map(|found| Some(found.value.clone()));
+        let made = call.inner("Add", &[], &inner)?;
+        return filled(call.terms, &made, 1, &both[0].runs, y.shape()[1], Fill::Zero).ok_or_else(wrong);
+    }
     call.inner("Add", &[], &[Some(y), Some(sum)])
 }
 

@@ -1,5 +1,6 @@
 //! One use of an op, and how its attributes and operands are read.
 
+use super::same_places;
 use crate::files::model::{Attr, ReadingOf};
 use crate::terms::arg::Op;
 use crate::terms::name::Name;
@@ -158,7 +159,8 @@ impl Call<'_> {
     pub(crate) fn pointwise(&mut self, attrs: &[u8], operands: &[&Value], dtype: u8) -> Made {
         let name = self.name();
         let op = Op { name: Name::Model(&name), attrs, dtype };
-        pointwise(self.terms, &op, operands)
+        let y = pointwise(self.terms, &op, operands)?;
+        Ok(same_places::of(self.terms, &op, operands, &y).unwrap_or(y))
     }
 }
 

@@ -6,6 +6,7 @@
 //!
 //! A convolution over volumes makes one such filter for each window along an axis, of the slices that the window holds.
 
+use super::picks;
 use crate::files::model::width;
 use crate::lemmas::halves::{FLOAT, HALF};
 use crate::terms::arg::is_finite;
@@ -360,14 +361,47 @@ fn put_together(
     if list.iter().any(|lane| lane.term != first.term || lane.rest != first.rest) {
         return None;
     }
-    let y = match digits(terms, &list) {
+    let y = match at_one_place(terms, &list).filter(|_| !apart) {
+        Some(y) => y,
+        None => in_their_places(terms, &list, [images, real.len() as i64], apart)?,
+    };
+    let runs = joined(real.iter().map(|filter| (*filter, 1)));
+    filled(terms, &y, 1, &runs, filters, Fill::Zero)
+}
+
+/// Lanes of one place of some axes, such as a frame of a volume, which differ along one other axis.
+fn at_one_place(terms: &mut Terms, list: &[&Lane]) -> Option<Value> {
+    let first = *list.first()?;
+    let base = terms.get(first.term).base.clone();
+    let free = (0..base.len()).filter(|&axis| !is_read(&first.rest, axis));
+    let (moving, still): (Vec<usize>, Vec<usize>) =
+        free.partition(|&axis| list.iter().any(|lane| lane.at[axis] != first.at[axis]));
+    let ([channels], false) = (moving.as_slice(), still.is_empty()) else { return None };
+    let differ = |lane: &&Lane| lane.at.iter().enumerate().any(|(axis, at)| is_read(&first.rest, axis) && *at != 0);
+    (!list.iter().any(differ)).then_some(())?;
+    let mut x = value(terms, first.term, view::identity(&base).1);
+    for &axis in &still {
+        // A part of what a convolution makes may be one of less padding, which is none of the input.
+        x = picks::told(terms, &x, axis, &[first.at[axis]]).ok()?;
+    }
+    let told: Vec<i64> = list.iter().map(|lane| lane.at[*channels]).collect();
+    let x = routed::reordered(terms, &x, *channels, &told)?;
+    let mut seen = first.rest.clone();
+    seen.insert(1, vec![Digit { axis: *channels as u32, extent: told.len() as i64, stride: 1 }]);
+    Some(Value { view: view::composed(&seen, &x.view)?, ..x })
+}
+
+/// Lanes that are all of some axes, or one axis in another order.
+fn in_their_places(terms: &mut Terms, list: &[&Lane], wide: [i64; 2], apart: bool) -> Option<Value> {
+    let first = *list.first()?;
+    Some(match digits(terms, list) {
         Some(digits) => {
             let mut view: View = vec![digits];
             let (images_view, spatial) = if apart { (Vec::new(), 0) } else { (first.rest.first()?.clone(), 1) };
             view.extend(first.rest[spatial..].iter().cloned());
             let mut shape = view::shape(&view);
             let whole = value(terms, first.term, view);
-            shape.splice(..1, [images, real.len() as i64]);
+            shape.splice(..1, wide);
             let mut y = whole.reshaped(&shape)?;
             if !apart {
                 y.view[0] = images_view;
@@ -375,10 +409,8 @@ fn put_together(
             y
         }
         None if apart => return None,
-        None => in_order(terms, first, &list)?,
-    };
-    let runs = joined(real.iter().map(|filter| (*filter, 1)));
-    filled(terms, &y, 1, &runs, filters, Fill::Zero)
+        None => in_order(terms, first, list)?,
+    })
 }
 
 fn value(terms: &Terms, term: u32, view: View) -> Value {

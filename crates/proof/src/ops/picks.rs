@@ -55,6 +55,11 @@ pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -
     if let Some(y) = apart.or_else(|| pick_woven(terms, x, axis, indices)) {
         return Ok(y);
     }
+    told(terms, x, axis, indices)
+}
+
+/// These indices of an axis, as nothing but that.
+pub(super) fn told(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Made {
     let acted = Acted { axis, told: indices.to_vec(), out: indices.len() as i64 };
     let op = Op { name: Name::Own(Own::Pick), attrs: &[], dtype: x.dtype };
     terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
@@ -87,6 +92,23 @@ impl Picked {
         let seen: View = kept.map(whole).chain([digits.clone()]).collect();
         let of = Value { view: view::composed(&seen, &all.view)?, ..all };
         Some(Picked { of, indices: indices.clone(), base: term.base.clone() })
+    }
+
+    /// The value with all of its indices along a last axis, its others as `x` has them; which axis of `x` the indices are, if they are
+    /// several; and these.
+    pub(super) fn widened(self, x: &Value) -> Option<(Value, Option<usize>, Vec<i64>)> {
+        let Picked { of, indices, base } = self;
+        let count = indices.len() as i64;
+        let kept = if count == 1 { base.len() } else { base.len().checked_sub(1)? };
+        let all = *of.shape().get(kept).filter(|_| of.rank() == kept + 1)?;
+        let made = |extent: i64| normal([Digit { axis: kept as u32, extent, stride: 1 }]);
+        let mut view = x.view.clone();
+        let axis = if count == 1 { None } else { Some(view.iter().position(|digits| *digits == made(count))?) };
+        axis.map(|axis| view.remove(axis));
+        let reads = |digit: &Digit| digit.axis == REPEAT || (digit.axis as usize) < kept;
+        view.iter().flatten().all(reads).then_some(())?;
+        view.push(made(all));
+        Some((Value { view: view::composed(&view, &of.view)?, ..of }, axis, indices))
     }
 
     /// The same indices of a value that was computed of this one, seen as `x` is.
@@ -132,26 +154,40 @@ fn pick_before(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Op
     Some(Value { view: view::composed(&view, &y.view)?, ..y })
 }
 
-/// Neighbouring indices of a value, and those behind them, are indices of it.
-pub(super) fn adjoin(terms: &mut Terms, a: &Value, b: &Value, axis: usize) -> Option<Value> {
-    let [p, q] = [Picked::recognize(terms, a)?, Picked::recognize(terms, b)?];
-    let last = p.base.len().checked_sub(1)?;
-    let made = |extent: i64| normal([Digit { axis: last as u32, extent, stride: 1 }]);
-    let others = |x: &Value, picked: &Picked| {
-        let mut view = x.view.clone();
-        (*picked.base.get(last)? == picked.indices.len() as i64).then_some(())?;
-        (view.remove(axis) == made(picked.base[last])).then(|| (view, picked.base[..last].to_vec()))
-    };
-    let alike = p.base.len() == q.base.len() && others(a, &p)? == others(b, &q)?;
-    let indices = [p.indices.as_slice(), &q.indices].concat();
-    let run = indices.iter().enumerate().all(|(at, index)| indices[0] + at as i64 == *index);
-    (alike && run && terms.same(&p.of, &q.of) == Some(true)).then_some(())?;
-    let mut base = p.base;
-    base[last] = indices.len() as i64;
-    let y = pick(terms, &p.of, p.of.rank().checked_sub(1)?, &indices).ok()?.reshaped(&base)?;
-    let mut view = a.view.clone();
-    view[axis] = made(base[last]);
-    Some(Value { view: view::composed(&view, &y.view)?, ..y })
+/// Indices of an axis of a value.
+pub(super) struct Indices {
+    /// The value, that axis last.
+    of: Value,
+    list: Vec<i64>,
+}
+
+/// The indices along an axis that a value is of another one.
+pub(super) fn indices_of(terms: &Terms, x: &Value, axis: usize) -> Option<Indices> {
+    let (mut of, at, list) = Picked::recognize(terms, x)?.widened(x)?;
+    match at {
+        Some(at) => (at == axis).then_some(())?,
+        // One index has no axis.
+        None => of.view.get(axis)?.is_empty().then(|| drop(of.view.remove(axis)))?,
+    }
+    list.is_sorted_by(|a, b| a + 1 == *b).then_some(Indices { of, list })
+}
+
+impl Indices {
+    /// Takes in those behind these, if they are of the same value.
+    pub(super) fn takes(&mut self, terms: &mut Terms, next: &Indices) -> bool {
+        let behind = self.list.last().zip(next.list.first()).is_some_and(|(last, first)| last + 1 == *first);
+        let alike = behind && terms.same(&self.of, &next.of) == Some(true);
+        self.list.extend(next.list.iter().filter(|_| alike));
+        alike
+    }
+
+    /// The value at these indices.
+    pub(super) fn picked(&self, terms: &mut Terms, axis: usize) -> Option<Value> {
+        let last = self.of.rank().checked_sub(1)?;
+        let mut order: Vec<usize> = (0..last).collect();
+        order.insert(axis, last);
+        pick(terms, &self.of, last, &self.list).ok()?.permuted(&order)
+    }
 }
 
 /// Indices of an outer digit of an axis whose inner one is another axis: they are runs of indices of both together.

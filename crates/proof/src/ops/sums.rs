@@ -1,7 +1,7 @@
 //! Lemma 3: a sum of three values may be added up in another order, as by a kernel that adds a bias behind what skips a layer.
 
-use super::Call;
 use super::bounds::under;
+use super::{Call, tap_sums};
 use crate::lemmas::halves::{FLOAT, HALF};
 use crate::terms::align::term_of;
 use crate::terms::pointwise::binary;
@@ -13,6 +13,9 @@ pub(super) fn of(call: &mut Call<'_>, y: &Value) -> Option<Value> {
     let [Some(a), Some(b)] = call.inputs else { return None };
     if call.op != "Add" || !matches!(y.dtype, FLOAT | HALF) || !is_foreign(call.terms, y) {
         return None;
+    }
+    if let Some(found) = tap_sums::of(call, [a, b], y) {
+        return Some(found);
     }
     let found = [(a, b), (b, a)].into_iter().find_map(|(sum, last)| {
         let [first, second] = under::<2>(call.terms, sum, "Add")?;

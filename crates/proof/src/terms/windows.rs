@@ -85,8 +85,17 @@ pub(crate) struct Convolution {
     pub(crate) windows: Windows,
 }
 
+/// Convolutions of the result that are added up, as one of the channels of all, and what else is added.
+#[derive(Clone, Debug)]
+pub(crate) struct TapSum {
+    pub(crate) convolution: Convolution,
+    pub(crate) rest: Option<Value>,
+}
+
 /// What terms of convolutions are made of.
 #[derive(Debug, Default)]
 pub(crate) struct Convolved {
     pub(crate) of: FxHashMap<u32, Rc<Convolution>>,
+    /// Sums of convolutions of the result that the input has not, by their terms.
+    pub(crate) sums: FxHashMap<u32, Rc<TapSum>>,
 }

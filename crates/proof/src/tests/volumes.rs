@@ -133,6 +133,188 @@ fn a_convolution_of_volumes_may_be_one_of_all_slices_together() {
     }
 }
 
+/// A tap of a chain: the frame that it reads, which weights it has, and whether it adds the bias.
+type Tap = (usize, usize, bool);
+
+fn node(op: &str, inputs: &[&str], outputs: &[&str], attrs: Vec<(&'static str, Attr)>) -> Node {
+    Node {
+        op: op.to_owned(),
+        inputs: inputs.iter().map(|name| (*name).to_owned()).collect(),
+        outputs: outputs.iter().map(|name| (*name).to_owned()).collect(),
+        attrs: attrs.into_iter().map(|(name, attr)| (name.to_owned(), attr)).collect(),
+        ..Node::default()
+    }
+}
+
+/// A frame of the result: what its taps make, added up. `residual` is added before the others, or behind them.
+fn frame(at: usize, chain: &[Tap], residual: Option<bool>) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    let before = format!("s{at}");
+    if residual.is_some() {
+        nodes.push(node("Reshape", &[&format!("t{at}"), "result"], &[&before], vec![]));
+    }
+    let mut sum = (residual == Some(true)).then(|| before.clone());
+    for (number, (read, tap, biased)) in chain.iter().enumerate() {
+        let (made, both) = (format!("c{at}.{number}"), format!("a{at}.{number}"));
+        let (image, weights) = (format!("i{read}"), format!("w{tap}"));
+        let operands: &[&str] = if *biased { &[&image, &weights, "b"] } else { &[&image, &weights] };
+        nodes.push(node("Conv", operands, &[&made], conv([1; 4])));
+        sum = Some(match sum {
+            None => made,
+            Some(sum) => {
+                nodes.push(node("Add", &[&sum, &made], &[&both], vec![]));
+                both
+            }
+        });
+    }
+    let mut sum = sum.unwrap_or_default();
+    if residual == Some(false) {
+        let both = format!("a{at}.last");
+        nodes.push(node("Add", &[&before, &sum], &[&both], vec![]));
+        sum = both;
+    }
+    let image = format!("r{at}.image");
+    nodes.push(node("Relu", &[&sum], &[&image], vec![]));
+    nodes.push(node("Reshape", &[&image, "slice"], &[&format!("r{at}")], vec![]));
+    nodes
+}
+
+/// Frames by themselves: each of the result is the sum of what its taps make.
+fn apart(chains: &[Vec<Tap>], residual: Option<bool>) -> Model {
+    let mut made = model(&[("v", "Reshape", &["x", "volume"], vec![])], &[]);
+    let nodes = &mut Rc::make_mut(&mut made.graph).nodes;
+    nodes.push(node("Split", &["v"], &["f0", "f1", "f2", "f3"], axis(2)));
+    for (slice, image) in ["f0", "f1", "f2", "f3"].iter().zip(["i0", "i1", "i2", "i3"]) {
+        nodes.push(node("Reshape", &[slice, "image"], &[image], vec![]));
+    }
+    if residual.is_some() {
+        nodes.extend(skipped());
+        nodes.push(node("Split", &["s"], &["t0", "t1", "t2", "t3"], axis(2)));
+    }
+    nodes.extend(chains.iter().enumerate().flat_map(|(at, chain)| frame(at, chain, residual)));
+    nodes.push(node("Concat", &["r0", "r1", "r2", "r3"], &["y"], axis(2)));
+    for tap in 0..3 {
+        let at = |n: usize| weight(n / 27, n / 9 % 3, tap, n % 9);
+        let weights: Vec<f32> = (0..FILTERS * 27).map(at).collect();
+        made = floats(made, &format!("w{tap}"), &[2, 3, 3, 3], &weights);
+    }
+    let lists: &[(&str, &[i64], &[i64])] =
+        &[("volume", &[5], &[1, 3, 4, 4, 5]), ("image", &[4], &[1, 3, 4, 5]), ("slice", &[5], &[1, 2, 1, 4, 5])];
+    ints(ints(floats(made, "b", &[2], &BIAS), lists), SKIPPED)
+}
+
+/// What skips the convolution: 160 numbers of `z` as a volume like its result.
+fn skipped() -> [Node; 3] {
+    [
+        node("Reshape", &["z", "all"], &["flat"], vec![]),
+        node("Slice", &["flat", "from", "to"], &["some"], vec![]),
+        node("Reshape", &["some", "like"], &["s"], vec![]),
+    ]
+}
+
+/// What the nodes of `skipped` are told.
+const SKIPPED: &[(&str, &[i64], &[i64])] = &[
+    ("all", &[1], &[240]),
+    ("from", &[1], &[40]),
+    ("to", &[1], &[200]),
+    ("like", &[5], &[1, 2, 4, 4, 5]),
+    ("result", &[4], &[1, 2, 4, 5]),
+];
+
+/// The model with a list of floats.
+fn floats(mut made: Model, name: &str, dims: &[i64], values: &[f32]) -> Model {
+    let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let tensor = Tensor { dims: dims.to_vec(), dtype: 1, data: data.into() };
+    Rc::make_mut(&mut made.graph).initializers.push((name.to_owned(), tensor));
+    made
+}
+
+/// The chains of a convolution of stride 1, the middle tap first.
+fn chains() -> Vec<Vec<Tap>> {
+    let read = |left: usize| [1, 0, 2].into_iter().filter_map(move |tap| Some(((left + tap).checked_sub(1)?, tap)));
+    let own = |left: usize| read(left).filter(|(frame, _)| *frame < FRAMES).map(|(frame, tap)| (frame, tap, tap == 1));
+    (0..FRAMES).map(|left| own(left).collect()).collect()
+}
+
+/// `plain`, with what skips the convolution added before the Relu.
+fn with_residual() -> Model {
+    let mut made = plain(1);
+    let nodes = &mut Rc::make_mut(&mut made.graph).nodes;
+    let relu = nodes.len() - 1;
+    nodes[relu].inputs = vec!["a".to_owned()];
+    nodes.splice(relu..relu, skipped().into_iter().chain([node("Add", &["c", "s"], &["a"], vec![])]));
+    ints(made, SKIPPED)
+}
+
+#[test]
+fn a_convolution_of_volumes_may_be_sums_of_what_its_taps_make_of_frames() {
+    let right = chains();
+    let by_lemma = |verdict: &Verdict| matches!(verdict, Verdict::WithLemmas { .. });
+    let found = verdict(&plain(1), &apart(&right, None), &Proof::default());
+    assert!(by_lemma(&found), "{found:?}");
+    for before in [true, false] {
+        let found = verdict(&with_residual(), &apart(&right, Some(before)), &Proof::default());
+        assert!(by_lemma(&found), "{found:?}");
+        assert!(!holds(&plain(1), &apart(&right, Some(before))));
+    }
+    assert!(!holds(&with_residual(), &apart(&right, None)));
+    for (left, at) in (0..FRAMES).flat_map(|left| (0..right[left].len()).map(move |at| (left, at))) {
+        let changed = |change: &dyn Fn(&mut Vec<Tap>)| {
+            let mut chains = right.clone();
+            change(&mut chains[left]);
+            !holds(&plain(1), &apart(&chains, None))
+        };
+        assert!(changed(&|chain| chain[at].0 = (chain[at].0 + 1) % FRAMES), "frame of {left}, {at}");
+        assert!(changed(&|chain| chain[at].1 = (chain[at].1 + 1) % 3), "weights of {left}, {at}");
+        assert!(changed(&|chain| chain[at].2 = !chain[at].2), "bias of {left}, {at}");
+        assert!(
+            changed(&|chain| {
+                chain.remove(at);
+            }),
+            "no tap {at} of {left}"
+        );
+        assert!(changed(&|chain| chain.push(chain[at])), "tap {at} of {left} twice");
+    }
+    let mut turned = right;
+    turned.swap(1, 2);
+    assert!(!holds(&plain(1), &apart(&turned, None)), "frames in another order");
+}
+
+/// The sum of `x` and of its sine, less than nothing cut off; of the parts of both by themselves, put behind each other in this order.
+fn by_parts(order: Option<[[&'static str; 2]; 3]>) -> Model {
+    let Some(order) = order else {
+        let lines: &[Line<'_>] =
+            &[("s", "Sin", &["x"], vec![]), ("a", "Add", &["x", "s"], vec![]), ("y", "Relu", &["a"], vec![])];
+        return model(lines, &[]);
+    };
+    let mut made = model(&[("s", "Sin", &["x"], vec![])], &[]);
+    let nodes = &mut Rc::make_mut(&mut made.graph).nodes;
+    nodes.push(node("Split", &["x", "parts"], &["x0", "x1", "x2"], axis(1)));
+    nodes.push(node("Split", &["s", "parts"], &["s0", "s1", "s2"], axis(1)));
+    for ([left, right], made) in order.iter().zip(["r0", "r1", "r2"]) {
+        let sum = format!("{made}.sum");
+        nodes.push(node("Add", &[left, right], &[&sum], vec![]));
+        nodes.push(node("Relu", &[&sum], &[made], vec![]));
+    }
+    nodes.push(node("Concat", &["r0", "r1", "r2"], &["y"], axis(1)));
+    ints(made, &[("parts", &[3], &[1, 3, 2])])
+}
+
+#[test]
+fn what_is_made_of_the_same_parts_is_these_parts_of_the_whole() {
+    let whole = by_parts(None);
+    let right = [["x0", "s0"], ["x1", "s1"], ["s2", "x2"]];
+    let found = verdict(&whole, &by_parts(Some(right)), &Proof::default());
+    assert_eq!(found, Verdict::Proved { links: 0, hosts: None });
+    for (at, other) in [(0, ["x0", "x0"]), (1, ["x1", "x1"]), (2, ["s2", "s2"]), (0, ["s0", "s0"])] {
+        let mut wrong = right;
+        wrong[at] = other;
+        assert!(!holds(&whole, &by_parts(Some(wrong))), "{other:?}");
+    }
+    // The first of three places, and another one of one place, are not the same part.
+    assert!(!holds(&whole, &by_parts(Some([["x0", "s1"], right[1], right[2]]))));
+}
+
 /// A pool of rows, as one of images of one row if `wide`.
 fn rows(op: &str, wide: bool, pads: i64, counts: i64) -> Model {
     let (kernel, around) = if wide { (vec![1, 3], vec![0, pads, 0, pads]) } else { (vec![3], vec![pads; 2]) };

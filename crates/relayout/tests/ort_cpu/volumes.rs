@@ -104,7 +104,10 @@ fn windows_of_any_kind_read_the_frames_that_they_should() {
             let ends = [([32, 48], [1, 5, 14, 14]), ([20, 33], [2, 4, 9, 15])];
             for (channels, sizes) in common::thinned(&ends, 2, at) {
                 let net = around(windows, channels, sizes);
-                assert_eq!(count(&blocked(block, &net), "Conv"), [0, 3], "{windows:?} {channels:?}");
+                // Nine pairs of a frame and a tap are worth a node each, where a frame is no part of a block.
+                let apart = windows.kernel == [2, 3, 5] && channels[1] % block.channels() as i64 == 0;
+                let convolutions = if apart { 2 + 9 } else { 3 };
+                assert_eq!(count(&blocked(block, &net), "Conv"), [0, convolutions], "{windows:?} {channels:?}");
                 // The checker does not know yet strides over frames of windows that hold one pixel of each.
                 let known = windows.strides[0] == 1 || windows.kernel[0] == 1 || windows.kernel[1] > 1;
                 let refused = refusal(block, &net.bytes()).filter(|_| known);
@@ -147,6 +150,58 @@ fn groups_run_where_a_frame_reads_one_frame_or_one_pixel() {
             let windows = Windows { group, ..Windows::same(kernel) };
             let model = blocked(block, &around(&windows, [64, 64], [1, 6, 14, 14]));
             assert_eq!(count(&model, "Conv"), if runs { [0, 3] } else { [1, 2] }, "{kernel:?}, {group} groups");
+        }
+    }
+}
+
+/// Two convolutions over frames of 32 channels whose sum with what they read is cut off, as a block of a network of videos has it.
+fn block_of_videos(opset: i64, channels: i64, [n, d, h, w]: [i64; 4], second: &Windows) -> Net {
+    let cube = Windows::same([3, 3, 3]);
+    Net::new(opset)
+        .input("x", F32, &[n, 16, d, h, w])
+        .floats("w0", F32, &cube.weights(channels, 16), true)
+        .floats("b0", F32, &[channels], true)
+        .floats("w1", F32, &cube.weights(channels, channels), true)
+        .floats("b1", F32, &[channels], true)
+        .floats("w2", F32, &second.weights(channels, channels), true)
+        .node_with("Conv", &["x", "w0", "b0"], "a", &cube.of_conv())
+        .node("Relu", &["a"], "b")
+        .node_with("Conv", &["b", "w1", "b1"], "c", &cube.of_conv())
+        .node("Add", &["c", "b"], "d")
+        .node("Relu", &["d"], "e")
+        .node_with("Conv", &["e", "w2"], "y", &second.of_conv())
+        .output("y", F32)
+}
+
+#[test]
+fn frames_of_much_work_are_apart_and_copied_nowhere_between_convolutions() {
+    for block in blocks() {
+        let cube = Windows::same([3, 3, 3]);
+        let strided = Windows { strides: [2, 2, 2], ..cube.clone() };
+        let dilated = Windows { dilations: [2, 1, 1], pads: [2, 1, 1, 2, 1, 1], ..cube.clone() };
+        for (second, pairs) in [(&cube, 13), (&strided, 7), (&dilated, 11)] {
+            let net = block_of_videos(17, 48, [1, 5, 40, 40], second);
+            let model = blocked(block, &net);
+            assert_eq!(refusal(block, &net.bytes()), None, "{second:?}");
+            // Each pair of a frame and a tap that reads one: thirteen of fifteen over five frames.
+            assert_eq!(count(&model, "Conv"), [0, 13 + 13 + pairs], "{second:?}");
+            let copies = ["Gather", "Pad", "Slice"].map(|op| count(&model, op)[0]);
+            assert_eq!((copies, count(&model, "Add"), count(&model, "Relu")), ([0; 3], [0; 2], [0; 2]), "{second:?}");
+            // The input comes apart once, and what leaves is put together.
+            assert_eq!(["Split", "Concat"].map(|op| count(&model, op)[0]), [1, 1], "{second:?}");
+        }
+    }
+}
+
+#[test]
+fn frames_of_a_batch_of_little_work_or_of_part_of_a_block_are_gathered() {
+    for block in blocks() {
+        let cube = Windows::same([3, 3, 3]);
+        for (channels, sizes) in [(48, [2, 5, 40, 40]), (32, [1, 5, 12, 12]), (36, [1, 5, 40, 40])] {
+            let net = block_of_videos(13, channels, sizes, &cube);
+            let model = blocked(block, &net);
+            assert_eq!(count(&model, "Split"), [0, 0], "{channels} {sizes:?}");
+            assert_eq!(refusal(block, &net.bytes()), None, "{channels} {sizes:?}");
         }
     }
 }
@@ -328,8 +383,26 @@ fn windows() -> impl Strategy<Value = Windows> {
 
 fn recipes() -> impl Strategy<Value = Recipe> {
     let channels = prop::sample::select(&[32i64, 16, 20, 48, 33, 8, 3][..]);
-    let steps = prop::collection::vec((0..8u8, channels, windows()), 2..6);
-    let sizes = [1..=3i64, 1..=7, 4..=15, 4..=15];
+    drawn(channels, windows(), [1..=3i64, 1..=7, 4..=15, 4..=15])
+}
+
+/// Networks in some of which a frame and a tap are much work.
+fn recipes_of_much_work() -> impl Strategy<Value = Recipe> {
+    let channels = prop::sample::select(&[48i64, 32, 64, 40][..]);
+    let windows = windows().prop_map(|windows| {
+        let kernel = windows.kernel.map(|extent| extent.max(2));
+        Windows { kernel, strides: [windows.strides[0], 1, 1], group: 1, ..windows }
+    });
+    drawn(channels, windows, [1..=1i64, 3..=6, 28..=36, 28..=36])
+        .prop_map(|recipe| Recipe { symbolic: false, ..recipe })
+}
+
+fn drawn(
+    channels: impl Strategy<Value = i64>,
+    windows: impl Strategy<Value = Windows>,
+    sizes: [std::ops::RangeInclusive<i64>; 4],
+) -> impl Strategy<Value = Recipe> {
+    let steps = prop::collection::vec((0..8u8, channels, windows), 2..6);
     let opset = prop::sample::select(&[10i64, 13, 17, 18][..]);
     (opset, sizes, any::<bool>(), steps).prop_map(|(opset, sizes, symbolic, steps)| Recipe {
         opset,
@@ -388,6 +461,8 @@ impl Recipe {
 /// How many random networks are drawn unless `RELAYOUT_RANDOM_CASES` says otherwise, and how often at least they have what is required.
 const NETWORKS: u64 = 32;
 const LEAST: usize = 6;
+/// The same of networks of much work.
+const LARGE_NETWORKS: u64 = 24;
 
 #[test]
 fn random_networks_of_volumes_compute_the_same() {
@@ -414,5 +489,25 @@ fn random_networks_of_volumes_compute_the_same() {
             counted.iter().all(|&n| n >= LEAST),
             "blocked networks, convolutions, and gathered frames: {counted:?}"
         );
+    }
+}
+
+#[test]
+fn random_networks_of_much_work_compute_the_same() {
+    for block in blocks() {
+        let apart = Cell::new(0);
+        let mut runner = TestRunner::new_with_rng(
+            Config { cases: common::samples(LARGE_NETWORKS) as u32, failure_persistence: None, ..Config::default() },
+            proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
+        );
+        let outcome = runner.run(&recipes_of_much_work(), |recipe| {
+            let net = recipe.net();
+            let model = optimized(block, &net.bytes(), &sizes_of(&net, &[("N", recipe.sizes[0])]))
+                .map_err(TestCaseError::fail)?;
+            apart.set(apart.get() + usize::from(count(&model, "Split")[0] > 0));
+            Ok(())
+        });
+        outcome.expect("every network computes the same");
+        assert!(apart.get() >= LEAST, "networks whose frames are apart: {}", apart.get());
     }
 }

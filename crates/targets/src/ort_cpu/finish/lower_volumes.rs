@@ -1,6 +1,7 @@
 //! Blocked convolutions of volumes, as blocked ones of images: the second half of form `volume_conv`, which gives them their weights.
 //! Between the two they take in sums and activations.
 
+use super::frames_apart::{self, Apart, Parts};
 use crate::ort_cpu::nodes::{convolution, is_convolution, reshape, stored_before};
 use crate::shared::nodes::{become_reshape, numbers};
 use relayout_ir::attr::Attr;
@@ -11,6 +12,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::op::{Frames, Volume};
+use relayout_ir::patch::remove_dead;
 use relayout_ir::storage::blocked_volume;
 use relayout_ir::types::Type;
 use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
@@ -41,15 +43,19 @@ pub(super) fn pass() -> Pass {
 
 /// Lowers every blocked convolution of volumes. `opset` is the model's version of the standard domain.
 fn lower_volumes(graph: &mut Graph, opset: i64) -> Result<(), PassError> {
+    let mut parts = Parts::new();
     for n in graph.order().unwrap_or_default() {
         if is_convolution(graph.node(n)) && is_volume(graph, n) {
-            lower_convolution(graph, n, opset)?;
+            lower_convolution(graph, n, &mut parts, opset)?;
         }
     }
+    // Batches whose images everybody reads by themselves.
+    let makers: Vec<NodeId> = parts.keys().map(|&batch| graph.value(batch).producer().0).collect();
+    remove_dead(graph, makers);
     Ok(())
 }
 
-fn lower_convolution(graph: &mut Graph, n: NodeId, opset: i64) -> Result<(), PassError> {
+fn lower_convolution(graph: &mut Graph, n: NodeId, parts: &mut Parts, opset: i64) -> Result<(), PassError> {
     let Some(lowered) = Lowered::recognize(graph, n) else { return Err(refused(graph, n)) };
     let (volume, y) = (&lowered.volume, lowered.y);
     let mut x = lowered.x;
@@ -80,11 +86,24 @@ fn lower_convolution(graph: &mut Graph, n: NodeId, opset: i64) -> Result<(), Pas
         ([volume.taps as i64, 1], [stride, 1], [dilation, 1], [before, 0, behind, 0])
     };
     let lists = [("kernel_shape", &kernel[..]), ("strides", &strides), ("dilations", &dilations), ("pads", &pads)];
+    let mut attrs = node.attrs;
+    attrs.extend(lists.map(|(name, list)| (name.to_owned(), Attr::Ints(list.to_vec()))));
     let name = format!("{}.images", graph.value(y).name);
     let ty = Type::tensor(DType::F32, lowered.result.clone());
-    let mut make = Builder::at(graph, n);
-    let conv = make.op_of(convolution(), 1, inputs).attrs(node.attrs).form(Form::Kernel(Box::new(layouts)));
-    let made = conv.attrs(lists.map(|(name, list)| (name, Attr::Ints(list.to_vec())))).result(&name, ty)?;
+    let made = if lowered.way == Some(Frames::Apart) {
+        let x = frames_apart::each(graph, n, image, parts, opset)?;
+        let sum = inputs.get(3).copied().flatten();
+        let sum = sum.map(|sum| frames_apart::each(graph, n, sum, parts, opset)).transpose()?;
+        let apart = Apart { volume, x, sum, result: lowered.result.clone(), attrs, layouts };
+        let Some(frames) = apart.write(graph, n)? else { return Err(refused(graph, n)) };
+        let mut make = Builder::at(graph, n);
+        let whole = make.op("Concat", frames.iter().copied()).attr("axis", Attr::Int(0)).kernel().result(&name, ty)?;
+        parts.insert(whole, frames);
+        whole
+    } else {
+        let mut make = Builder::at(graph, n);
+        make.op_of(convolution(), 1, inputs).attrs(attrs).form(Form::Kernel(Box::new(layouts))).result(&name, ty)?
+    };
     become_reshape(graph, n, made, &lowered.target, to)
 }
 
@@ -110,14 +129,21 @@ impl Lowered {
         let stored =
             |v: ValueId| -> Option<[Dim; 5]> { graph.storage_shape(v, &graph.value(v).layout)?.try_into().ok() };
         let by_frame = blocked_volume(&graph.value(y).layout)?.by_frame;
-        let way = by_frame.then(|| volume.as_images());
         let times = |[a, b]: [&Dim; 2]| a.checked_mul(b);
         let ([n, a, b, h, w], [_, oa, ob, oh, ow]) = (stored(x)?, stored(y)?);
+        let batch = vec![times([&n, &a])?, b.clone(), h.clone(), w.clone()];
+        let way = by_frame.then(|| {
+            // Weights of frames that are put side by side have the channels of all of them.
+            let channels = |v: ValueId| graph.value(v).ty.shape()?.get(1)?.as_const();
+            let own = node.operand(1).and_then(channels) == channels(x);
+            let is_apart = own && volume.taps > 1 && volume.as_images() == Frames::Gathered;
+            if is_apart { Frames::Apart } else { volume.as_images() }
+        });
         let taps = Dim::from(i64::try_from(volume.taps).ok()?);
         // Where frames come one after another, `a` are frames and `b` channels.
         let (image, result) = match way {
             None => (vec![n.clone(), a, b, times([&h, &w])?], vec![n, oa, ob, times([&oh, &ow])?]),
-            Some(Frames::Each) => (vec![times([&n, &a])?, b, h, w], vec![times([&n, &oa])?, ob, oh, ow]),
+            Some(Frames::Each | Frames::Apart) => (batch, vec![times([&n, &oa])?, ob, oh, ow]),
             Some(Frames::Joined) => (vec![n.clone(), times([&a, &b])?, h, w], vec![n, times([&oa, &ob])?, oh, ow]),
             Some(Frames::Gathered) => {
                 (vec![times([&n, &oa])?, times([&taps, &b])?, h, w], vec![times([&n, &oa])?, ob, oh, ow])

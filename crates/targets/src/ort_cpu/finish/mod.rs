@@ -1,6 +1,7 @@
 //! What is written once layouts are: forms of several nodes, what the runtime's convolutions take in, and what keeps a file's decisions
 //! when the runtime loads it.
 
+mod frames_apart;
 mod fuse;
 mod guard_host;
 mod guard_rest;

@@ -5,7 +5,11 @@
 //! N D C/16 H W C%16, kernel 1 kh kw     images [N D, C, H, W]
 //!                    kernel kd kh kw    Gather(Pad(x)) over D: images [N D', kd C, H, W], W as [M, kd C, kh, kw]
 //!                    the same, D < kd   image [N, D C, H, W], W as [D' M, D C, kh, kw] with zeros where no tap is
+//!                    the same, apart    D images [1, C, H, W], W as [kd M, C, kh, kw]; a frame is the sum of what its taps make
 //! ```
+//!
+//! Frames that are apart are copied nowhere, and nobody convolves those of the padding. But there is a convolution for each pair of
+//! a frame and a tap, so that each has to be worth being a node.
 //!
 //! The form writes a blocked convolution of volumes with the weights and the bias that it has as one of images. So it takes in sums
 //! and activations, and pass `lower_volumes` makes it one of images then.
@@ -21,7 +25,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, KernelLayouts};
-use relayout_ir::graph::{Graph, NodeId};
+use relayout_ir::graph::{Graph, Node, NodeId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::Groups;
 use relayout_ir::op::{Frames, Volume};
@@ -34,6 +38,11 @@ const FORM: &str = "volume_conv";
 /// How many times as long an image of a batch takes as one that is in the caches, from which convolutions were measured, in
 /// hundredths: 108 to 128 for 64 images of 48 and 96 channels to 16, of 32 to 64 rows and columns.
 const OF_A_BATCH: u64 = 115;
+
+/// Fewest multiply-adds of a frame and a tap for which frames are apart, so that what each node takes by itself is little beside
+/// them, on many threads as well; and most pairs, so that the file does not grow beyond what people can look at.
+const WORTH_A_NODE: i64 = 1 << 22;
+const MOST_PAIRS: usize = 256;
 
 /// Convolutions of volumes in blocks.
 pub(super) struct VolumeConv(pub(super) Arc<Machine>);
@@ -94,8 +103,8 @@ fn plain(windows: &Windows, group: u64) -> VolumeShape {
 /// A convolution of volumes that lie in one of two ways, as one of images.
 struct Packed {
     volume: Volume,
-    /// Frames come one after another, and are images or channels of one; else an image has a frame per row.
-    by_frame: bool,
+    /// How frames that come one after another become images; else an image has a frame per row.
+    way: Option<Frames>,
     groups: Groups,
     /// What is read of an image fills no block: the volume is an ordinary one.
     is_thin: bool,
@@ -118,19 +127,27 @@ impl Packed {
         (weights.dtype == DType::F32 && weights.source.is_available()).then_some(())?;
         let [m, c, kd, kh, kw] = <[i64; 5]>::try_from(weights.dims.clone()).ok()?;
         let groups = Groups::read(node, &weights.dims)?;
-        let read = if by_frame { read(&volume) } else { vec![vec![Some(0)]] };
+        let channels = block.channels() as i64;
+        let way = by_frame.then(|| {
+            let fills = m % channels == 0 && c >= channels;
+            let apart = groups.group == 1 && fills && is_worth_nodes(graph, node, &volume, [m, c]);
+            if apart { Frames::Apart } else { volume.as_images() }
+        });
+        let read = way.map_or_else(|| vec![vec![Some(0)]], |way| read(&volume, way));
         let (left, taken) = (read.len(), read.first()?.len());
         // What a frame has beyond its groups would have to be put in order.
-        let joins = by_frame && volume.as_images() != Frames::Each;
+        let joins = way.is_some_and(|way| way != Frames::Each);
         (groups.group == 1 || !joins).then_some(())?;
-        let channels = block.channels() as i64;
         let is_thin = groups.group == 1 && c.checked_mul(i64::try_from(taken).ok()?)? < channels;
         let round = |n: i64| i64::try_from(u64::try_from(n).ok()?.checked_next_multiple_of(block.channels())?).ok();
-        let slots = [if left > 1 { round(m)? } else { m }, if joins && !is_thin { round(c)? } else { c }];
+        let slots = [
+            if left > 1 { round(m)? } else { m },
+            if joins && !is_thin && way != Some(Frames::Apart) { round(c)? } else { c },
+        ];
         let [rows, columns] = if by_frame { [kh, kw] } else { [kd, 1] };
         let times = |frames: usize, slots: i64| i64::try_from(frames).ok()?.checked_mul(slots);
         let dims = vec![times(left, slots[0])?, times(taken, slots[1])?, rows, columns];
-        let bias = match node.operand(2).filter(|_| left > 1) {
+        let bias = match node.operand(2).filter(|_| left > 1 && way == Some(Frames::Joined)) {
             Some(b) => {
                 let numbers = floats(graph.constant(b).filter(|c| c.pending.is_none())?)?;
                 Some(tile(&numbers, usize::try_from(slots[0]).ok()?, left))
@@ -144,7 +161,7 @@ impl Packed {
             slots: [usize::try_from(slots[0]).ok()?, usize::try_from(slots[1]).ok()?],
         };
         let weights = Constant { dtype: DType::F32, dims, source: Arc::new(source), pending: None };
-        Some(Packed { volume, by_frame, groups, is_thin, read, slots, weights, bias, kernel: [kd, kh, kw] })
+        Some(Packed { volume, way, groups, is_thin, read, slots, weights, bias, kernel: [kd, kh, kw] })
     }
 
     /// The convolution of images that it is at the size hints.
@@ -153,11 +170,18 @@ impl Packed {
         let (left, taken) = (self.read.len() as u64, self.read.first().map_or(0, Vec::len) as u64);
         let (c, m) = (c.saturating_mul(group).saturating_mul(taken), m.saturating_mul(left));
         let n = windows.from[0];
-        if self.by_frame {
-            let images = self.volume.left as u64 / left.max(1);
-            return windows.images([n.saturating_mul(images), c, m]).grouped(group);
+        match self.way {
+            None => windows.rows([n, c, m]).grouped(group),
+            Some(Frames::Apart) => windows.images([n, c, self.slots[0].unsigned_abs()]),
+            Some(_) => {
+                let images = self.volume.left as u64 / left.max(1);
+                windows.images([n.saturating_mul(images), c, m]).grouped(group)
+            }
         }
-        windows.rows([n, c, m]).grouped(group)
+    }
+
+    fn is_apart(&self) -> bool {
+        self.way == Some(Frames::Apart)
     }
 
     /// A blocked convolution of volumes with these weights and this bias. `base` is what new names begin with.
@@ -185,9 +209,26 @@ impl Packed {
     }
 }
 
-/// For each frame that is left in an image and each that is read there: the tap.
-fn read(volume: &Volume) -> Vec<Vec<Option<usize>>> {
-    match volume.as_images() {
+/// Whether a convolution of `c` to `m` channels, not of pixels, has several taps and one volume in its batch, and each frame and tap
+/// multiplies enough.
+fn is_worth_nodes(graph: &Graph, node: &Node, volume: &Volume, [m, c]: [i64; 2]) -> bool {
+    let extents = node.result(0).and_then(|y| graph.value(y).ty.const_shape());
+    let Some(&[1, _, _, h, w]) = extents.as_deref() else { return false };
+    let [kh, kw] = volume.image.kernel;
+    let work = [m, c, kh, kw, h, w].into_iter().fold(1, i64::saturating_mul);
+    volume.taps > 1
+        && volume.as_images() == Frames::Gathered
+        && volume.image.kernel != [1, 1]
+        && work >= WORTH_A_NODE
+        && volume.pairs() <= MOST_PAIRS
+        && volume.reads_everywhere()
+}
+
+/// For each frame that is left in an image and each that is read there: the tap. Frames that are apart have the weights of one tap
+/// behind those of another.
+fn read(volume: &Volume, way: Frames) -> Vec<Vec<Option<usize>>> {
+    match way {
+        Frames::Apart => (0..volume.taps).map(|tap| vec![Some(tap)]).collect(),
         Frames::Each => vec![vec![Some(0)]],
         Frames::Gathered => vec![(0..volume.taps).map(Some).collect()],
         Frames::Joined => {
@@ -210,7 +251,9 @@ impl Machine {
         let conv = packed.conv(windows);
         let kernel = if packed.is_thin { ConvKernel::BlockedFromNchw } else { ConvKernel::Blocked };
         let cost = self.costs.conv_ns(&conv, kernel).filter(|_| self.has_whole_groups(&conv)).map(Cost::new)?;
-        let (blocked, plain) = if packed.by_frame {
+        // One for each frame and tap that it reads.
+        let cost = if packed.is_apart() { cost.times(packed.volume.pairs() as u64) } else { cost };
+        let (blocked, plain) = if packed.way.is_some() {
             (self.by_frame(), Layout::permutation(&[0, 2, 1, 3, 4]).ok())
         } else {
             (self.by_block(), None)
@@ -222,7 +265,7 @@ impl Machine {
         if let Some(bias) = ins.get_mut(2).filter(|_| packed.bias.is_none()) {
             *bias = node.operand(2).map(|_| self.per_channel(windows.to[1]));
         }
-        let cost = if conv.n > 1 { cost.percent(OF_A_BATCH) } else { cost };
+        let cost = if conv.n > 1 || packed.is_apart() { cost.percent(OF_A_BATCH) } else { cost };
         Some(Offer {
             form: FORM,
             layouts: KernelLayouts { ins, outs: vec![Some(blocked)] },
@@ -234,16 +277,19 @@ impl Machine {
         })
     }
 
-    /// What it costs to put side by side the frames that each one reads, if they have to be.
+    /// What it costs to put side by side the frames that each one reads, or to take them apart, if they have to be.
     fn gathered(&self, windows: &Windows, packed: &Packed) -> Cost {
         let volume = &packed.volume;
-        if !packed.by_frame || volume.as_images() != Frames::Gathered {
-            return Cost::ZERO;
-        }
         let [n, _, d, h, w] = windows.from;
         let frame = [packed.slots[1].unsigned_abs(), h, w].into_iter().fold(WIDTH, u64::saturating_mul);
         let bytes = |frames: u64| frame.saturating_mul(frames).saturating_mul(n);
         let copied = |kind: Copy, frames: u64| Cost::new(self.costs.copy_ns(kind, bytes(frames), frame));
+        match packed.way {
+            Some(Frames::Gathered) => {}
+            // Parts of a volume that does not lie in parts yet.
+            Some(Frames::Apart) => return copied(Copy::Slice, d),
+            _ => return Cost::ZERO,
+        }
         let padded = if volume.reads_padding() { copied(Copy::Pad, d + 1) } else { Cost::ZERO };
         padded + copied(Copy::Slice, windows.to[2].saturating_mul(volume.taps as u64))
     }
