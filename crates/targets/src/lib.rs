@@ -31,7 +31,7 @@ mod shared;
 
 pub use functions::{FunctionTarget, gpu};
 pub use onnx::DataTarget;
-pub use ort_cpu::{Block, OrtCpu, Release, threads_asked};
+pub use ort_cpu::{Block, OnnxRuntime, OrtCpu, Release, threads_asked};
 pub use ort_nhwc::providers::PROVIDERS;
 pub use ort_nhwc::{OrtNhwc, Provider, SESSION_KEY, costs as device};
 

@@ -22,10 +22,12 @@ mod prepare;
 pub mod read;
 mod release;
 mod runs;
+mod standard;
 mod taken_in;
 
 pub use machine::Block;
 pub use release::Release;
+pub use standard::OnnxRuntime;
 
 use crate::TargetError;
 use crate::shared::data::DataTarget;
