@@ -79,7 +79,9 @@ const BETWEEN: &[(&str, Between)] = &[
     ("Sub", |net| pooled(net).node("Relu", &["b"], "r").node("Sub", &["p", "r"], "m")),
     ("Max", |net| pooled(net).node("Relu", &["b"], "r").node("Max", &["p", "r"], "m")),
     ("AveragePool", |net| net.node_with("AveragePool", &["a"], "m", &[("kernel_shape", &[2, 2])])),
-    ("GlobalAveragePool", |net| net.node("GlobalAveragePool", &["a"], "m")),
+    ("Add of a number for each channel", |net| {
+        net.node("GlobalAveragePool", &["a"], "g").node("Relu", &["a"], "r").node("Add", &["r", "g"], "m")
+    }),
     ("Transposes", |net| {
         let net = net.node_with("Transpose", &["a"], "t", &[("perm", &[0, 2, 3, 1])]).node("Softplus", &["t"], "s");
         net.node_with("Transpose", &["s"], "m", &[("perm", &[0, 3, 1, 2])])
@@ -101,22 +103,22 @@ fn saved(bytes: &[u8], name: &str) -> ModelProto {
 #[test]
 fn the_runtime_puts_reorders_where_the_target_says() {
     let block = Block::of_host();
+    let mut otherwise = Vec::new();
     for channels in [32, 24] {
         for (name, between) in BETWEEN {
             let net = around(channels, between);
             let bytes = net.bytes();
             let loaded = saved(&bytes, "loaded");
             // Of a Transpose beside blocks the runtime makes a reorder, and so does the target.
-            let told = audit(&open(&bytes), &on(block), &Options::default()).expect("it is audited");
-            let reorders = count(&loaded, "ReorderInput") + count(&loaded, "ReorderOutput");
-            assert_eq!(
-                told.moves.nodes as usize,
-                reorders + count(&loaded, "Transpose"),
-                "{name}, {channels} channels: {}",
-                told.explain()
-            );
+            let told = audit(&open(&bytes), &on(block), &Options::default()).expect("it is audited").moves.nodes;
+            let there =
+                ["ReorderInput", "ReorderOutput", "Transpose"].map(|op| count(&loaded, op)).iter().sum::<usize>();
+            if told != there {
+                otherwise.push(format!("{name}, {channels} channels: told {told}, there are {there}"));
+            }
         }
     }
+    assert!(otherwise.is_empty(), "{}", otherwise.join("\n"));
 }
 
 #[test]
@@ -155,10 +157,12 @@ fn scales_means_and_shifts_of_images_stay_in_blocks() {
         let net = around(64, |net| {
             let net = net.floats("s", F32, &[1, 64, 1, 1], true).ints("axes", &[2, 3]);
             let net = pooled(net).node("Add", &["p", "s"], "q").node("Relu", &["q"], "m");
-            net.node("ReduceMean", &["m", "axes"], "z").output("z", F32)
+            let net = net.node_with("MaxPool", &["m"], "n", &[("kernel_shape", &[2, 2]), ("strides", &[2, 2])]);
+            let net = net.node("ReduceMean", &["n", "axes"], "z").output("z", F32);
+            net.node("ReduceMean", &["n", "axes"], "f").int_attribute("keepdims", 0).output("f", F32)
         });
         let made = made(block, &net);
-        assert_eq!(["Add", "ReduceMean", "GlobalAveragePool"].map(|op| count(&made, op)), [0, 0, 1]);
+        assert_eq!(["Add", "ReduceMean", "GlobalAveragePool"].map(|op| count(&made, op)), [0, 0, 2]);
     }
 }
 

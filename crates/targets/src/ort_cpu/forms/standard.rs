@@ -138,7 +138,7 @@ impl TargetForm for Widened {
     }
 
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
-        if is_left_to_the_runtime(q) || runs_in_blocks(q.graph, q.node, q.is_constant, &self.0) || is_normalized(q) {
+        if is_left_to_the_runtime(q) || runs_in_blocks(q.graph, q.node, q.is_constant, &self.0) {
             return Vec::new();
         }
         let Some(offer) = self.0.wide_conv(q).filter(|offer| is_of_images(&self.0, offer)) else { return Vec::new() };
@@ -162,12 +162,6 @@ impl TargetForm for Widened {
         made.become_op(Made::same(piece).reading(1, filters).with("group", Attr::Int(wide.groups)));
         Ok(made)
     }
-}
-
-/// Whether a normalization alone reads a convolution: its numbers come into the weights, in the next look if they are not known in this one.
-fn is_normalized(q: &NodeQuery<'_>) -> bool {
-    let reader = q.graph.node(q.node).result(0).and_then(|y| q.graph.only_use(y));
-    reader.is_some_and(|u| q.graph.node(u.node).onnx() == Some("BatchNormalization"))
 }
 
 /// Means and maxima over all of an image, which the runtime takes out of blocks, as the pools that it leaves there.
