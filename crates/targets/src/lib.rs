@@ -84,6 +84,11 @@ pub fn builtin(name: &str) -> Result<Box<dyn Target>, TargetError> {
     parse(name, text)
 }
 
+/// Target `onnx`, for one that is it and knows more.
+fn standard() -> Result<DataTarget, TargetError> {
+    DataTarget::parse("onnx", onnx::DATA)
+}
+
 /// The target that a data file describes. `name` is the file's, for errors.
 ///
 /// # Errors

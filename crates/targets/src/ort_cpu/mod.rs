@@ -11,6 +11,7 @@
 //! `forms` has a file per form, `prepare` and `finish` the passes before and after the decision, `read` what audits make of files of
 //! this dialect, `costs` the measured tables.
 
+mod carried;
 pub mod costs;
 mod finish;
 pub(crate) mod forms;

@@ -5,17 +5,13 @@
 //! and an op for which it has no rule is offered no blocks. Nothing of that is written: once the decision is, `leave_blocks` declares these
 //! values in the order of their axes that the runtime blocks, channels first, and the moves into blocks and out of them go.
 //!
-//! `carried` has the runtime's rules; what is offered in standard operators is in `standard` of the target's forms.
+//! `carried` of `ort_cpu` has the runtime's rules; what is offered in standard operators is in `standard` of its forms.
 
-mod carried;
 mod leave_blocks;
 
-pub(super) use carried::{resizes, runs_in_blocks};
-
 use super::machine::Machine;
-use super::{OrtCpu, forms, prepare};
+use super::{OrtCpu, carried, forms, prepare};
 use crate::TargetError;
-use crate::onnx::DATA;
 use crate::shared::data::DataTarget;
 use crate::shared::numbers;
 use relayout_ir::graph::{Graph, ValueId};
@@ -41,7 +37,7 @@ impl OnnxRuntime {
     /// # Errors
     /// [`TargetError::Malformed`] if the built-in data does not read.
     pub fn on(on: OrtCpu) -> Result<OnnxRuntime, TargetError> {
-        let standard = DataTarget::parse("onnx", DATA)?;
+        let standard = crate::standard()?;
         let mut forms = forms::of_standard(&on.machine);
         forms.extend(standard.own_forms());
         let passes = prepare::of_standard().into_iter().chain([leave_blocks::pass(), numbers::pass()]);

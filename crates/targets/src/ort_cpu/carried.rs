@@ -1,8 +1,8 @@
 //! Which values of a file of standard operators ONNX Runtime stores in blocks when it loads the file, and what its ops cost there.
 
-use crate::ort_cpu::machine::Machine;
-use crate::ort_cpu::on_load;
-use crate::ort_cpu::taken_in::{activation_of, is_sum, is_taken_in};
+use super::machine::Machine;
+use super::on_load;
+use super::taken_in::{activation_of, is_sum, is_taken_in};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
@@ -37,7 +37,7 @@ pub(super) fn loaded(graph: &Graph, is_constant: &dyn Fn(ValueId) -> bool, machi
 }
 
 /// Whether the runtime runs a node in blocks whatever is around it.
-pub(in crate::ort_cpu) fn runs_in_blocks(
+pub(super) fn runs_in_blocks(
     graph: &Graph,
     n: NodeId,
     is_constant: &dyn Fn(ValueId) -> bool,
@@ -108,7 +108,7 @@ fn is_gated_sum(graph: &Graph, node: &Node) -> bool {
 }
 
 /// Whether the runtime has a kernel of blocks for the way in which a Resize scales.
-pub(in crate::ort_cpu) fn resizes(node: &Node) -> bool {
+pub(super) fn resizes(node: &Node) -> bool {
     let modern = node.onnx() == Some("Resize") && node.opset >= 11;
     let coordinates = text_or_default(node, "coordinate_transformation_mode").filter(|_| modern);
     let rounding = text_or_default(node, "nearest_mode").filter(|_| modern);
