@@ -323,6 +323,11 @@ pub trait Target: Sync {
         true
     }
 
+    /// Whether a value may cross the border of a body in this layout.
+    fn crosses(&self, _layout: &Layout) -> bool {
+        true
+    }
+
     /// The Transposes that the target's runtime leaves of a file on its device, and what they and moves within its kernels cost there. The
     /// graph is the file's, its types inferred. `None` if the target can't tell. If it can, a file in which nothing is gained there
     /// comes out as it was.

@@ -101,6 +101,11 @@ impl Target for OnnxRuntime {
         !(is_blocked(from) || is_blocked(to)) || (stands(from) && stands(to))
     }
 
+    fn crosses(&self, layout: &Layout) -> bool {
+        // The runtime blocks each graph by itself.
+        !self.machine().is_blocked_image(layout)
+    }
+
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
         let machine = self.machine();
         if query.ins.iter().chain(query.outs).any(|layout| machine.is_blocked_image(layout)) {
