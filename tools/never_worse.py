@@ -2,7 +2,8 @@
 """Is a result of target `ort-cpu` or `onnx` slower than its model anywhere? Two whole runs at several numbers of threads.
 
     python tools/never_worse.py [--bin target/release/relayout] [--targets ort-cpu] [--threads 1,2,0] [--rounds 31] [--runs 2]
-                                [--models a,b | --core] [--released] [--fetched FOLDER] [--files a.onnx ..] [--tune] [--json FILE]
+                                [--runtime onnxruntime] [--models a,b | --core] [--released] [--fetched FOLDER] [--files a.onnx ..]
+                                [--tune] [--json FILE]
 
 Models are those of the corpus, with --released also the timed ones of tools/suites/released.tsv, and files: those that
 tools/suites/families.py makes lie in target/suites/families. Each is optimized for so many threads (0 is all cores of this machine), in
@@ -79,6 +80,7 @@ def main():
     parser = runs.options(argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, conflict_handler="resolve"))
     parser.add_argument("--threads", default="1,2,0", help="numbers of threads, with commas; 0 is all cores")
     parser.add_argument("--targets", default="ort-cpu", help="with commas")
+    parser.add_argument("--runtime", help="of `optimize`, for target onnx: onnxruntime")
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--released", action="store_true")
@@ -100,7 +102,9 @@ def main():
                     if not ours.exists():
                         command = [args.bin, "optimize", path, "-o", ours, "--target", target, "--quiet"]
                         # Target `onnx` is one file for all, unless it is tuned.
-                        command += ["--threads", threads] if target == "ort-cpu" or args.tune else []
+                        priced = args.runtime and target == "onnx"
+                        command += ["--threads", threads] if target == "ort-cpu" or args.tune or priced else []
+                        command += ["--runtime", args.runtime] if priced else []
                         command += ["--tune", "--tune-seconds", args.tune_seconds] if args.tune else []
                         status, said, _ = runs.process(command, 3600)
                         if status:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Check that ONNX Runtime fuses in our output what it fuses in the original.
 
-    python tools/on_load.py [--corpus FOLDER] [--work FOLDER] [--bin target/release/relayout] [--target onnx]
+    python tools/on_load.py [--corpus FOLDER] [--work FOLDER] [--bin target/release/relayout] [--target onnx] [--runtime onnxruntime]
                               [--models a,b | --core | --files a.onnx b.onnx] [--drawn COUNT [--seed 0]]
 
 The folder of the corpus, testdata/corpus, holds manifest.json, the models and hydrate.py, which fills in their weights. For each model
@@ -41,6 +41,8 @@ UNREAD = {"session.disable_prepacking": "1", "session.optimized_model_external_i
           "session.optimized_model_external_initializers_min_size_in_bytes": "1024"}
 # What an operator that our output has more often than the original stands for, at most.
 STANDS_FOR = {"MultiHeadAttention": {"FusedMatMul": 2}}
+# The same of files that were decided for the runtime: what it fused plain in the original it runs in blocks in ours.
+IN_BLOCKS = {"Conv": {"FusedConv": 1}}
 # What a normalization is to the runtime, and the rewrite that writes one with other operators.
 NORMS, ACROSS = ("LayerNormalization", "SkipLayerNormalization"), "normalize_across"
 # What runs by itself where no convolution takes it in, by what a convolution calls it.
@@ -110,21 +112,21 @@ def let_go(before, after):
     return [f"{kind} taken in {taken[kind]} -> {ours[kind]}, by itself {alone(before, kind)} -> {alone(after, kind)}" for kind in fewer]
 
 
-def inside(before, after):
+def inside(before, after, stands_for):
     """How many of each operator of the original may be inside of larger ones that ours has more often."""
     room = collections.Counter()
-    for larger, parts in STANDS_FOR.items():
+    for larger, parts in stands_for.items():
         for op, n in parts.items():
             room[op] += n * max(0, after[larger] - before[larger])
     return room
 
 
-def lost(before, after, across):
+def lost(before, after, across, stands_for=STANDS_FOR):
     """What the runtime put into the original and not into ours: operators, how often in both, and how many went into larger ones.
 
     So many normalizations were written across channels.
     """
-    room = inside(before, after)
+    room = inside(before, after, stands_for)
     norms = sum(max(0, before[op] - after[op]) for op in NORMS)
     chosen = NORMS if norms <= across else ()
     return [(op, n, after[op], room[op]) for op, n in before.items() if after[op] + room[op] < n and op not in chosen]
@@ -157,18 +159,21 @@ def main():
     parser.add_argument("--work", type=Path, default=WORK)
     parser.add_argument("--bin", default="target/release/relayout")
     parser.add_argument("--target", default="onnx")
+    parser.add_argument("--runtime", help="of `optimize`: onnxruntime")
     parser.add_argument("--models")
     parser.add_argument("--core", action="store_true")
     parser.add_argument("--files", type=Path, nargs="+", default=[])
     parser.add_argument("--drawn", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
+    stands_for = STANDS_FOR | (IN_BLOCKS if args.runtime else {})
     seen, bad, written = 0, 0, 0
     total, larger = collections.Counter(), collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         for name, source in [*models(args), *drawn(args, folder)]:
             ours, report = Path(folder) / "ours.onnx", Path(folder) / "report.json"
             command = [args.bin, "optimize", source, "-o", ours, "--target", args.target, "--report", report]
+            command += ["--runtime", args.runtime] if args.runtime else []
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             across = json.loads(report.read_text())["rewrites"].get(ACROSS, 0)
             written += across
@@ -177,10 +182,10 @@ def main():
                 originals, results = loaded(source, level, folder), loaded(ours, level, folder)
                 before, after = fused(originals), fused(results)
                 total += before
-                room = inside(before, after)
+                room = inside(before, after, stands_for)
                 for op, n in before.items():
                     larger[op] += min(max(0, n - after[op]), room[op])
-                for op, n, m, most in lost(before, after, across) if args.target != "ort-cpu" else ():
+                for op, n, m, most in lost(before, after, across, stands_for) if args.target != "ort-cpu" else ():
                     gone.append(f"{op} {n} -> {m}, {most} at most inside of others, at {level}")
             if args.target == "ort-cpu":
                 gone += let_go(originals, results)

@@ -23,6 +23,9 @@ REQUESTS = [
     {},
     {"target": "ort-cpu", "block": 8, "guard": False, "threads": 2},
     {"target": "ort-cpu", "costs": COSTS},
+    {"target": "ort-cpu", "runtime": "onnxruntime-1.28"},
+    {"runtime": "onnxruntime"},
+    {"target": "onnx", "runtime": "onnxruntime-1.30", "block": 8, "threads": 2},
     {"target": "nhwc", "numerics": "exact", "strict": True},
     {"target_file": OWN},
     {"provider": "qnn"},
@@ -46,6 +49,8 @@ REFUSED = [
     ({"allow": "com.microsoft"}, "is an option of target `ort-nhwc`, not of `onnx`"),
     ({"provider": "webgpu", "allow": "com.microsoft"}, "there is no op of com.microsoft that files for provider `webgpu` can have"),
     ({"threads": 2}, "is an option of target `ort-cpu`"),
+    ({"runtime": "1.28"}, "`1.28` names no runtime, as target `onnx` needs it; say onnxruntime-1.28"),
+    ({"target": "nhwc", "runtime": "onnxruntime"}, "is an option of targets `onnx` and `ort-cpu`, not of `nhwc`"),
     ({"provider": "qnn", "block": 8}, "is an option of target `ort-cpu`, not of `ort-nhwc`"),
     ({"costs": COSTS}, "is an option of targets `ort-cpu`, `ort-nhwc` and `cuda-tensorcore`, not of `onnx`"),
     ({"target": "ort-cpu", "costs": "none.toml"}, "cannot read table of costs `none.toml`"),
@@ -121,7 +126,7 @@ class Library:
         options, result, error, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
         seen = _runtime.equipment() if "for_this_machine" in request else []
         there = {"runtime": dict(seen).get("runtime"), "session_providers": [value for key, value in seen if key == "session_providers"]}
-        said = json.dumps({**request, **there}).encode()
+        said = json.dumps({**there, **request}).encode()
         if self.lib.relayout_options_new(said, ctypes.byref(options), ctypes.byref(error)):
             return self.failure(error)
         data = pathlib.Path(model).read_bytes()

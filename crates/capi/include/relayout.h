@@ -176,8 +176,9 @@ int relayout_targets(char **json,
  *   `for_this_machine` of the report says what was chosen and why. What the library can't see say with `runtime`, the version of your
  *   ONNX Runtime, without which it chooses `"onnx"`, and `session_providers`, the providers of your sessions:
  *   `["CUDAExecutionProvider"]`
- * - `runtime`, for target `ort-cpu`: the version of the ONNX Runtime that will run the model, such as `"1.28"`; without one it may have
- *   what only newer releases run, and `relayout.needs` in the metadata then says which
+ * - `runtime`: the ONNX Runtime that will run the model, `"onnxruntime"`, `"onnxruntime-1.28"` or, for target `ort-cpu`, `"1.28"`. Target
+ *   `onnx` is priced by what its CPU session makes of the file then, and takes `block`, `costs` and `threads`. Without a version a model
+ *   for `ort-cpu` may have what only newer releases run, and `relayout.needs` in the metadata then says which
  * - `block`, for target `ort-cpu`: channels of a block, 16 for hosts with AVX-512 and 8 for others; by default that of this machine
  * - `guard`, for target `ort-cpu`: false leaves out the guard that makes a model fail on hosts of another block, where it computes
  *   wrong numbers

@@ -41,7 +41,7 @@ pub use capabilities::Capabilities;
 pub use equation::{Equation, When};
 pub use form::{Become, Candidates, Offer, Piece, Raise, Raised, RaisedOperand, TargetForm};
 pub use fragment::{Fragment, Left, Made, Operand, Refused, Written};
-pub use lifted::Lifted;
+pub use lifted::{Lifted, Loaded};
 pub use pass::{
     Context, Declared, Fact, Pass, PassError, PassReport, Run, RunPass, Settings, Slot, Trial, Trials, Visit,
     each_graph, reassociable,
@@ -310,6 +310,22 @@ pub trait Target: Sync {
     /// [`PassError`].
     fn lift(&self, _graph: &mut Graph) -> Result<Option<Lifted>, PassError> {
         Ok(None)
+    }
+
+    /// What the target's runtime makes of a graph by itself when it loads it, for targets whose files leave that to the runtime: a decision
+    /// is held against it, and equal price keeps it. `None` where it runs every node as the file has it.
+    fn loads(&self, _graph: &Graph, _is_constant: &dyn Fn(ValueId) -> bool) -> Option<Loaded> {
+        None
+    }
+
+    /// Whether a view may have its operand and its result in these layouts, between which it moves nothing.
+    fn views(&self, _from: &Layout, _to: &Layout) -> bool {
+        true
+    }
+
+    /// Whether a value may cross the border of a body in this layout.
+    fn crosses(&self, _layout: &Layout) -> bool {
+        true
     }
 
     /// The Transposes that the target's runtime leaves of a file on its device, and what they and moves within its kernels cost there. The

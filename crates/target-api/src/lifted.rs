@@ -15,3 +15,10 @@ pub struct Lifted {
     /// Ops of the dialect that could not be lifted, each once.
     pub left: BTreeSet<String>,
 }
+
+/// What a runtime makes of a file of standard ops by itself when it loads it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// Values that it stores in blocks. The ops that leave them read those of their operands in blocks that lie so.
+    pub stored: BTreeSet<ValueId>,
+}

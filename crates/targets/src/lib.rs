@@ -31,7 +31,7 @@ mod shared;
 
 pub use functions::{FunctionTarget, gpu};
 pub use onnx::DataTarget;
-pub use ort_cpu::{Block, OrtCpu, Release, threads_asked};
+pub use ort_cpu::{Block, OnnxRuntime, OrtCpu, Release, threads_asked};
 pub use ort_nhwc::providers::PROVIDERS;
 pub use ort_nhwc::{OrtNhwc, Provider, SESSION_KEY, costs as device};
 
@@ -82,6 +82,11 @@ pub fn builtin(name: &str) -> Result<Box<dyn Target>, TargetError> {
         _ => return Err(TargetError::Unknown { name: name.to_owned(), known: BUILTIN.join(", ") }),
     };
     parse(name, text)
+}
+
+/// Target `onnx`, for one that is it and knows more.
+fn standard() -> Result<DataTarget, TargetError> {
+    DataTarget::parse("onnx", onnx::DATA)
 }
 
 /// The target that a data file describes. `name` is the file's, for errors.

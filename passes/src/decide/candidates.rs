@@ -291,6 +291,9 @@ impl Closure<'_, '_> {
                 if self.scopes.free.contains(&b) && across.as_permutation().is_none() {
                     continue;
                 }
+                if !self.target.crosses(&across) {
+                    continue;
+                }
                 if !add(&mut layouts, &across).0 {
                     self.capped.insert(Todo::Border(b));
                 }

@@ -31,6 +31,9 @@ impl ScopeCandidates {
         let small_node = small_node(target);
         let mut choices = Vec::new();
         for (l, r, beside) in graph.free_pairs(view, sides.0, sides.1) {
+            if !target.views(&l, &r) {
+                continue;
+            }
             let mut choice = plain.clone();
             choice.cost += small_node.times(beside as u64);
             choice.ins[0] = l;

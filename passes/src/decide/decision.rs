@@ -2,6 +2,7 @@
 //! moves stay, what it would take for each of them to go.
 
 use super::candidates::{Candidates, Choice, ScopeCandidates};
+use super::loaded;
 use super::plan::{Chosen, Plan, is_transpose, move_cost, move_kind};
 use super::problem::{Posed, SolveRecord};
 use super::regions;
@@ -123,9 +124,10 @@ impl<'a, 'g> Decision<'a, 'g> {
         };
         let solution = solve(&posed.problem, limits);
         let record = posed.record(&candidates, &solution);
-        let mut plan = Plan::new(scopes, candidates, posed.chosen(&solution.assignment));
+        let loaded = loaded::chosen(scopes, &candidates, target);
+        let as_read = loaded.clone().unwrap_or_else(|| candidates.untaken());
+        let mut plan = Plan::new(scopes, candidates, posed.chosen(&solution.assignment)).over(loaded);
         regions::keep_what_gains(scopes, &mut plan, target, hints, least_gain);
-        let as_read = plan.candidates().untaken();
         Ok(Decision { scopes, target, hints, limits, posed, record, plan, as_read, reordered: BTreeSet::new() })
     }
 

@@ -4,7 +4,8 @@
 //!    pushed through the signatures both ways to a fixpoint; and with them the `choices` of every node.
 //! 2. `problem`: choices and shared moves as one cost-function network; [`relayout_solve`] finds the cheapest.
 //! 3. `regions`: what is left unchanged bounds regions; a region whose cost does not strictly fall, or that would be dearer at
-//!    half or double of the size hints, goes back to its origin. Ties keep the input.
+//!    half or double of the size hints, goes back to its origin. Ties keep the input. Of a target whose runtime blocks nodes when it
+//!    loads a file, the origin is the input as that runs it (`loaded`).
 //!
 //! All graphs of a model, bodies included, are decided together; see `scopes`.
 //!
@@ -17,6 +18,7 @@ mod choices;
 mod decision;
 mod ends;
 mod lanes;
+mod loaded;
 mod pieces;
 mod plan;
 mod problem;

@@ -19,6 +19,8 @@ pub struct Plan {
     candidates: Candidates,
     chosen: Chosen,
     bodies: FxHashMap<BodyKey, usize>,
+    /// What the target's runtime makes of the input by itself, where that is not choice 0 of every node.
+    loaded: Option<Chosen>,
 }
 
 /// The number of the choice that each node takes, by scope and node number, and of the layout in which each border is crossed.
@@ -52,7 +54,7 @@ pub struct Taken {
 
 impl Plan {
     pub(super) fn new(scopes: &Scopes<'_>, candidates: Candidates, chosen: Chosen) -> Plan {
-        let mut plan = Plan { candidates, chosen, bodies: scopes.bodies.clone() };
+        let mut plan = Plan { candidates, chosen, bodies: scopes.bodies.clone(), loaded: None };
         plan.rest(scopes);
         plan
     }
@@ -61,7 +63,23 @@ impl Plan {
     pub(super) fn origin(&self) -> Plan {
         let nodes = self.chosen.nodes.iter().map(|nodes| vec![0; nodes.len()]).collect();
         let chosen = Chosen { nodes, borders: vec![0; self.chosen.borders.len()] };
-        Plan { candidates: self.candidates.clone(), chosen, bodies: self.bodies.clone() }
+        Plan { candidates: self.candidates.clone(), chosen, bodies: self.bodies.clone(), loaded: None }
+    }
+
+    /// The plan that is given back to what the target's runtime makes of the input.
+    pub(super) fn over(self, loaded: Option<Chosen>) -> Plan {
+        Plan { loaded, ..self }
+    }
+
+    /// The same candidates as the target's runtime takes them of the input by itself, if it says so.
+    pub(super) fn loaded(&self) -> Option<Plan> {
+        self.loaded.clone().map(|chosen| Plan { chosen, ..self.clone() })
+    }
+
+    /// The number of the choice that a node has in the input: 0, or what the runtime makes of it.
+    fn before(&self, s: usize, n: NodeId) -> usize {
+        let loaded = self.loaded.as_ref().and_then(|loaded| loaded.nodes.get(s)?.get(n.index()).copied());
+        loaded.unwrap_or(0)
     }
 
     /// The same candidates, chosen otherwise; gives back what was chosen.
@@ -155,7 +173,8 @@ impl Plan {
     }
 
     pub(super) fn is_changed(&self, s: usize, n: NodeId) -> bool {
-        self.choice(s, n) != self.origin_choice(s, n)
+        let choices = self.candidates.scopes[s].choices.get(n.index());
+        self.choice(s, n) != choices.and_then(|choices| choices.get(self.before(s, n)))
     }
 
     /// The piece whose raised op a node runs as.
@@ -203,8 +222,9 @@ impl Plan {
     }
 
     pub(super) fn revert(&mut self, s: usize, n: NodeId) {
+        let before = self.before(s, n);
         if let Some(chosen) = self.chosen.nodes[s].get_mut(n.index()) {
-            *chosen = 0;
+            *chosen = before;
         }
     }
 

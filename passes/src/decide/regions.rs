@@ -25,15 +25,19 @@ pub(super) fn keep_what_gains(
     least_gain: u64,
 ) {
     let elements = Elements::of(scopes);
+    let loaded = plan.loaded();
     let origin = if scopes.fixed.is_empty() { None } else { Some(plan.origin()) };
-    let origin = origin.as_ref();
+    let input = match (&loaded, &origin) {
+        (Some(loaded), _) => Input::Loaded(loaded),
+        (None, origin) => Input::Read(origin.as_ref()),
+    };
     // Sizes that are all known are the same at both ends.
     let ends = if is_open(scopes) { &[Scale::Low, Scale::High][..] } else { &[] };
     // Giving one back can only make a neighbour's shared copy dearer, so it ends: each round gives back at least one element.
     loop {
-        let losing: Vec<Element> = regions(scopes, &elements, plan)
+        let losing: Vec<Element> = regions(scopes, &elements, plan, loaded.as_ref())
             .into_iter()
-            .filter(|region| !gains(scopes, plan, (origin, region), target, (hints, ends), least_gain))
+            .filter(|region| !gains(scopes, plan, (input, region), target, (hints, ends), least_gain))
             .flat_map(|region| region.elements)
             .filter(|e| match *e {
                 Element::Node(s, n) => plan.is_changed(s, n),
@@ -50,6 +54,15 @@ pub(super) fn keep_what_gains(
             }
         }
     }
+}
+
+/// What a decision is held against.
+#[derive(Clone, Copy)]
+enum Input<'p> {
+    /// The input as it was read; with it what a contract makes of it, if there is one.
+    Read(Option<&'p Plan>),
+    /// The input as the target's runtime runs it.
+    Loaded(&'p Plan),
 }
 
 /// Whether the size of a value depends on a symbol, or is not known.
@@ -102,13 +115,16 @@ struct Region {
     values: Vec<(usize, ValueId)>,
 }
 
-fn regions(scopes: &Scopes<'_>, elements: &Elements, plan: &Plan) -> Vec<Region> {
+fn regions(scopes: &Scopes<'_>, elements: &Elements, plan: &Plan, loaded: Option<&Plan>) -> Vec<Region> {
     let mut sets = UnionFind::<usize>::new(elements.count);
     let mut members: BTreeMap<usize, Element> = BTreeMap::new();
     let mut changed: Vec<(usize, ValueId, usize)> = Vec::new();
     for s in 0..scopes.list.len() {
         for v in scopes.graph(s).values() {
-            let touching = touching(scopes, plan, s, v);
+            let touching = match loaded {
+                Some(loaded) => touching_loaded(scopes, plan, loaded, (s, v)),
+                None => touching(scopes, plan, s, v),
+            };
             let Some(&first) = touching.first() else { continue };
             let first = elements.number(first);
             for e in touching {
@@ -158,6 +174,30 @@ fn touching(scopes: &Scopes<'_>, plan: &Plan, s: usize, v: ValueId) -> Vec<Eleme
     touching
 }
 
+/// The same where the input is what the runtime makes of it: whose choice is another one, and what moves a value otherwise.
+fn touching_loaded(scopes: &Scopes<'_>, plan: &Plan, loaded: &Plan, (s, v): (usize, ValueId)) -> Vec<Element> {
+    if plan.is_constant(s, v) {
+        return Vec::new();
+    }
+    let graph = scopes.graph(s);
+    let producer = graph.value(v).producer().0;
+    let moves = |plan: &Plan| plan.taken(scopes, s, v).moved_by_producer;
+    let mut touching = Vec::new();
+    if plan.is_changed(s, producer) || moves(plan) != moves(loaded) {
+        touching.push(Element::Node(s, producer));
+    }
+    touching.extend(
+        graph.uses(v).into_iter().map(|u| u.node).filter(|&n| plan.is_changed(s, n)).map(|n| Element::Node(s, n)),
+    );
+    touching.extend(plan.raised_readers(s, v).map(|(u, _)| Element::Node(s, u.node)));
+    let crossings =
+        scopes.produced(s, v).into_iter().chain(graph.uses(v).into_iter().filter_map(|u| scopes.wanted(s, u)));
+    let ends = graph.output_places(v).iter().filter_map(|&k| scopes.output(s, k));
+    touching
+        .extend(crossings.chain(ends).filter(|c| plan.border_is_changed(c.border)).map(|c| Element::Border(c.border)));
+    touching
+}
+
 /// Whether a node reads the value otherwise than the input has it.
 fn reads_otherwise(scopes: &Scopes<'_>, plan: &Plan, s: usize, u: Use, v: ValueId) -> bool {
     plan.runs_otherwise(s, u.node) || plan.offer(s, u.node).is_some() || !plan.wanted(scopes, s, u, v).is_row_major()
@@ -193,16 +233,21 @@ fn is_own_move(graph: &Graph, plan: &Plan, s: usize, v: ValueId, taken: &Taken) 
 fn gains(
     scopes: &Scopes<'_>,
     plan: &Plan,
-    (origin, region): (Option<&Plan>, &Region),
+    (input, region): (Input<'_>, &Region),
     target: &dyn Target,
     (hints, ends): (&Hints, &[Scale]),
     least_gain: u64,
 ) -> bool {
     let at = |scale| {
         let hints = hints.scaled(scale);
-        let before = price_before(scopes, plan, region, target, &hints);
-        let agreed = origin.map_or_else(Price::default, |o| price_of_contract(scopes, o, region, target, &hints));
-        (price_now(scopes, plan, region, target, &hints), before + agreed)
+        let before = match input {
+            Input::Loaded(loaded) => price_now(scopes, loaded, region, target, &hints),
+            Input::Read(origin) => {
+                let agreed = origin.map(|origin| price_of_contract(scopes, origin, region, target, &hints));
+                price_before(scopes, plan, region, target, &hints) + agreed.unwrap_or_default()
+            }
+        };
+        (price_now(scopes, plan, region, target, &hints), before)
     };
     let (now, before) = at(Scale::Typical);
     // Costs of a dialect's kernels were measured about the size hints: what is made of them far from these is no reason.

@@ -49,8 +49,9 @@ class RequestOptions(TypedDict, total=False):
     guard: bool
     """For ``ort-cpu``: ``False`` leaves out the guard that makes a file fail on hosts of another block."""
     runtime: str | None
-    """For ``ort-cpu``: the version of the ONNX Runtime that will run the model, such as ``"1.28"``. Without one files may have what only
-    newer releases run; ``relayout.needs`` in the metadata then says which."""
+    """The ONNX Runtime that will run the model: ``"onnxruntime"``, ``"onnxruntime-1.28"`` or, for ``ort-cpu``, ``"1.28"``. Target ``onnx`` is
+    priced by what its CPU session makes of the file then, and takes ``block``, ``costs`` and ``threads``. Without a version files for
+    ``ort-cpu`` may have what only newer releases run; ``relayout.needs`` in the metadata then says which."""
     costs: StrPath | None
     """For ``ort-cpu``, ``ort-nhwc`` and ``cuda-tensorcore``: a table of costs that ``relayout calibrate`` wrote."""
     threads: int | None

@@ -203,9 +203,10 @@ pub(crate) struct Decide {
     #[arg(long)]
     pub(crate) no_guard: bool,
 
-    /// Version of the ONNX Runtime that will run the model, for target ort-cpu: 1.28. Without one files may have what only newer
-    /// releases run, and say which they need
-    #[arg(long, value_name = "VERSION", value_parser = release)]
+    /// The ONNX Runtime that will run the model: onnxruntime, onnxruntime-1.28 or, for target ort-cpu, 1.28. Target onnx is priced by what
+    /// its CPU session makes of the file then. Without a version files of ort-cpu may have what only newer releases run, and say which they
+    /// need
+    #[arg(long, value_name = "RUNTIME", value_parser = runtime)]
     pub(crate) runtime: Option<String>,
 
     /// For target ort-nhwc, which it implies: the execution provider of ONNX Runtime; by default qnn. `audit` then says what runs on
@@ -224,8 +225,8 @@ pub(crate) struct Decide {
 }
 
 /// A version of ONNX Runtime that files are written for.
-fn release(version: &str) -> Result<String, String> {
-    Release::parse(version).map(|_| version.to_owned())
+fn runtime(stated: &str) -> Result<String, String> {
+    Release::of_runtime(stated).map(|_| stated.to_owned())
 }
 
 /// How you feed and take what goes in and comes out.

@@ -171,6 +171,7 @@ fn whose(option: &str, spelling: Spelling) -> String {
     match option {
         "costs" => "targets `ort-cpu`, `ort-nhwc` and `cuda-tensorcore`".to_owned(),
         "threads" => format!("target `ort-cpu` and of `{}`", spelling.of("tune")),
+        "runtime" => "targets `onnx` and `ort-cpu`".to_owned(),
         "provider" | "allow" | "python" => "target `ort-nhwc`".to_owned(),
         _ => "target `ort-cpu`".to_owned(),
     }

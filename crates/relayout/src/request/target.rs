@@ -6,7 +6,9 @@ use relayout_target_api::Target;
 use relayout_targets::device::DeviceCosts;
 use relayout_targets::gpu::GpuCosts;
 use relayout_targets::measured::MeasuredCosts;
-use relayout_targets::{Block, FunctionTarget, OrtCpu, OrtNhwc, Provider, Release, builtin, parse, threads_asked};
+use relayout_targets::{
+    Block, FunctionTarget, OnnxRuntime, OrtCpu, OrtNhwc, Provider, Release, builtin, parse, threads_asked,
+};
 use std::path::Path;
 
 /// Targets whose results ONNX Runtime runs on this machine as it does where they are used.
@@ -54,6 +56,7 @@ impl Request {
             return Ok(parse(&path.display().to_string(), &read_text(path).map_err(unread)?)?);
         }
         match (self.builtin_name(), &self.costs) {
+            ("onnx", _) if self.is_for_a_runtime() => Ok(Box::new(OnnxRuntime::on(self.on_processor()?)?)),
             ("ort-cpu", _) => Ok(Box::new(self.on_processor()?)),
             ("cuda-tensorcore", Some(path)) => {
                 let costs = GpuCosts::parse(&path.display().to_string(), &costs_text(path)?);
@@ -116,15 +119,29 @@ impl Request {
             (None, None) => target,
         };
         let target = match &self.runtime {
-            Some(version) => target.for_release(release(version)?),
+            Some(runtime) => match release(runtime)? {
+                Some(release) => target.for_release(release),
+                None => target,
+            },
             None => target,
         };
         Ok(if self.no_guard { target.unguarded() } else { target })
     }
 
+    /// Whether a target of standard files is asked for one runtime. The release alone, which a caller may have found beside it, names none.
+    fn is_for_a_runtime(&self) -> bool {
+        let named = self.runtime.as_deref().is_some_and(|runtime| runtime.starts_with(Release::RUNTIME));
+        named && self.is_standard()
+    }
+
+    fn is_standard(&self) -> bool {
+        self.provider.is_none() && self.is_builtin("onnx")
+    }
+
     /// That no option is set which only other targets have.
     fn check_of_target(&self) -> Result<(), RequestError> {
-        let blocked = self.is_builtin("ort-cpu") && self.provider.is_none();
+        let on_processor = self.is_builtin("ort-cpu") && self.provider.is_none();
+        let blocked = on_processor || self.is_for_a_runtime();
         let measured = self.is_builtin("cuda-tensorcore") || self.is_builtin("ort-nhwc") || self.provider.is_some();
         let given = [
             ("block", self.block.is_some()),
@@ -135,7 +152,18 @@ impl Request {
             ("runtime", self.runtime.is_some() && self.chosen.is_none() && !self.for_this_machine),
         ];
         if let Some((option, _)) = given.into_iter().find(|(_, given)| *given && !blocked) {
+            if let Some(version) = self.runtime.as_deref().filter(|_| option == "runtime" && self.is_standard()) {
+                release(version)?;
+                let why = format!(
+                    "`{version}` names no runtime, as target `onnx` needs it; say {}-{version}",
+                    Release::RUNTIME
+                );
+                return Err(RequestError::Value { option, why });
+            }
             return Err(RequestError::NotOfTarget { option, asked: self.target_name() });
+        }
+        if self.no_guard && !on_processor {
+            return Err(RequestError::NotOfTarget { option: "guard", asked: self.target_name() });
         }
         if self.allow.is_some() && self.provider.is_none() && !self.is_builtin("ort-nhwc") {
             return Err(RequestError::NotOfTarget { option: "allow", asked: self.target_name() });
@@ -205,9 +233,9 @@ impl Request {
     }
 }
 
-/// The release of a runtime that is asked for.
-fn release(version: &str) -> Result<Release, RequestError> {
-    Release::parse(version).map_err(|why| RequestError::Value { option: "runtime", why })
+/// The release of a runtime that is asked for; `None` for a name alone.
+fn release(runtime: &str) -> Result<Option<Release>, RequestError> {
+    Release::of_runtime(runtime).map_err(|why| RequestError::Value { option: "runtime", why })
 }
 
 /// The table of costs of target `ort-cpu` in a file.

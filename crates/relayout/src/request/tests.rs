@@ -123,7 +123,16 @@ fn what_cannot_be_had_is_named() {
             "--allow: there is no op of com.microsoft that files for",
         ),
         (&[("allow", "com.microsoft"), ("target", "ort-nhwc")], "for provider `qnn` can have"),
-        (&[("runtime", "1.28")], "--runtime is an option of target `ort-cpu`, not of `onnx`"),
+        (&[("runtime", "1.28")], "--runtime: `1.28` names no runtime, as target `onnx` needs it; say onnxruntime-1.28"),
+        (&[("runtime", "onnx")], "--runtime: expected a version of ONNX Runtime such as 1.30, found `onnx`"),
+        (&[("runtime", "onnxruntime_1.28")], "--runtime: expected onnxruntime or onnxruntime-1.30, found"),
+        (&[("runtime", "onnxruntime-1.9")], "--runtime: files are written for ONNX Runtime 1.19 and newer"),
+        (&[("target", "nhwc"), ("runtime", "onnxruntime")], "--runtime is an option of targets `onnx` and `ort-cpu`"),
+        (&[("provider", "qnn"), ("runtime", "onnxruntime")], "--runtime is an option of targets `onnx` and `ort-cpu`"),
+        (
+            &[("runtime", "onnxruntime"), ("guard", "false")],
+            "--no-guard is an option of target `ort-cpu`, not of `onnx`",
+        ),
         (&[("target", "ort-cpu"), ("runtime", "1.9")], "--runtime: files are written for ONNX Runtime 1.19 and newer"),
         (&[("target", "ort-cpu"), ("block", "12")], "--block: `12` is neither 8 nor 16"),
         (&[("block", "8")], "--block is an option of target `ort-cpu`, not of `onnx`"),
@@ -150,6 +159,26 @@ fn what_cannot_be_had_is_named() {
         let text = wrong.spelled(Spelling::Words);
         assert!(text.contains(words), "{options:?}: {text}");
         assert!(!wrong.to_string().contains("--"), "{wrong}");
+    }
+}
+
+#[test]
+fn a_named_runtime_prices_standard_files_and_its_release_is_that_of_blocks() {
+    let source = |options: &[(&str, &str)]| {
+        let target = request(options).unwrap().target().unwrap_or_else(|e| panic!("{options:?}: {e}"));
+        (target.name().to_owned(), target.cost_source().to_owned())
+    };
+    let (name, costs) = source(&[("runtime", "onnxruntime"), ("block", "8"), ("threads", "2")]);
+    assert!(name == "onnx" && costs.starts_with("for ONNX Runtime on hosts with blocks of 8: measured"), "{costs}");
+    let (name, costs) = source(&[("target", "onnx"), ("runtime", "onnxruntime-1.28.1"), ("block", "16")]);
+    assert!(name == "onnx" && costs.starts_with("for ONNX Runtime 1.28 on hosts with blocks of 16: "), "{costs}");
+    let (_, neutral) = source(&[]);
+    assert!(neutral.contains("a model, not a measurement"), "{neutral}");
+    // What a caller found of the machine names no runtime.
+    let (_, found) = source(&[("for_this_machine", "true"), ("runtime", "1.31.1")]);
+    assert_eq!(found, neutral);
+    for runtime in ["onnxruntime", "onnxruntime-1.28", "1.28"] {
+        assert_eq!(source(&[("target", "ort-cpu"), ("runtime", runtime)]).0, "ort-cpu");
     }
 }
 

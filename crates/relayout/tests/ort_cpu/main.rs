@@ -22,5 +22,6 @@ mod prelu;
 mod projections;
 mod runs;
 mod signals;
+mod standard;
 mod transposed;
 mod volumes;

@@ -145,6 +145,11 @@ impl Machine {
         blocked_axes(layout).filter(|(_, block)| *block == self.block.channels()).map(|(axes, _)| axes)
     }
 
+    /// Whether a layout is that of an image in blocks of this host.
+    pub(crate) fn is_blocked_image(&self, layout: &Layout) -> bool {
+        self.blocked_axes(layout).is_some_and(|axes| axes.h.is_some())
+    }
+
     /// Whether a layout is that of a signal in blocks of this host.
     pub(crate) fn is_blocked_signal(&self, layout: &Layout) -> bool {
         self.blocked_axes(layout).is_some_and(|axes| axes.h.is_none())

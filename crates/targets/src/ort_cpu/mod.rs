@@ -11,6 +11,7 @@
 //! `forms` has a file per form, `prepare` and `finish` the passes before and after the decision, `read` what audits make of files of
 //! this dialect, `costs` the measured tables.
 
+mod carried;
 pub mod costs;
 mod finish;
 pub(crate) mod forms;
@@ -22,10 +23,12 @@ mod prepare;
 pub mod read;
 mod release;
 mod runs;
+mod standard;
 mod taken_in;
 
 pub use machine::Block;
 pub use release::Release;
+pub use standard::OnnxRuntime;
 
 use crate::TargetError;
 use crate::shared::data::DataTarget;

@@ -16,6 +16,9 @@ impl Release {
     /// The oldest that was tried: `tools/versions.py` runs what is written for it.
     pub const OLDEST: Release = Release::new(1, 19);
 
+    /// The name of the runtime, as it stands before one of its releases in `onnxruntime-1.28`.
+    pub const RUNTIME: &str = "onnxruntime";
+
     pub(super) const fn new(major: u64, minor: u64) -> Release {
         Release { major, minor }
     }
@@ -37,6 +40,21 @@ impl Release {
             return Err(format!("files are written for ONNX Runtime {} and newer, not for {release}", Release::OLDEST));
         }
         Ok(release)
+    }
+
+    /// The release of a runtime as it is asked for: `1.28`, or with its name `onnxruntime-1.28`; `None` for the name alone.
+    ///
+    /// # Errors
+    /// As of [`Release::parse`], and that another name is none.
+    pub fn of_runtime(runtime: &str) -> Result<Option<Release>, String> {
+        match runtime.strip_prefix(Release::RUNTIME) {
+            Some("") => Ok(None),
+            Some(rest) => match rest.strip_prefix('-') {
+                Some(version) => Release::parse(version).map(Some),
+                None => Err(format!("expected {0} or {0}-1.30, found `{runtime}`", Release::RUNTIME)),
+            },
+            None => Release::parse(runtime).map(Some),
+        }
     }
 
     /// Whether newer releases run something that this one does not.
@@ -88,6 +106,19 @@ mod tests {
             match (Release::parse(version), expected) {
                 (Err(why), Err(part)) => assert!(why.contains(part), "{version}: {why}"),
                 (found, expected) => assert_eq!(found.map_err(|_| ""), expected, "{version}"),
+            }
+        }
+        for (runtime, expected) in [
+            ("onnxruntime", Ok(None)),
+            ("onnxruntime-1.30.1", Ok(Some(Release::new(1, 30)))),
+            ("1.28", Ok(Some(Release::new(1, 28)))),
+            ("onnxruntime1.30", Err("expected onnxruntime or onnxruntime-1.30")),
+            ("onnxruntime-", Err("expected a version")),
+            ("onnxruntime-1.18", Err("1.19 and newer")),
+        ] {
+            match (Release::of_runtime(runtime), expected) {
+                (Err(why), Err(part)) => assert!(why.contains(part), "{runtime}: {why}"),
+                (found, expected) => assert_eq!(found.map_err(|_| ""), expected, "{runtime}"),
             }
         }
         assert!(Release::new(1, 9) < Release::new(1, 10));

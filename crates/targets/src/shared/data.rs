@@ -31,6 +31,7 @@ pub struct DataTarget {
     layouts: String,
     source: String,
     rates: Rates,
+    made: MadeForms,
     forms: Arc<[Box<dyn TargetForm>]>,
     passes: Arc<[Pass]>,
     quantized_pools: Option<QuantizedPools>,
@@ -208,7 +209,32 @@ impl Projections {
     }
 }
 
+/// What is known of the forms that files of standard operators have.
+#[derive(Clone, Copy, Debug)]
+struct MadeForms {
+    projections: Option<Projections>,
+    turned_products: Option<TurnedProducts>,
+    layer_norms: Option<LayerNorms>,
+}
+
+impl MadeForms {
+    fn forms(&self, rates: &Rates) -> Vec<Box<dyn TargetForm>> {
+        vec![
+            Box::new(ProjectionForms { projections: self.projections, turned: self.turned_products, view: rates.view }),
+            Box::new(AcrossChannels(self.layer_norms)),
+            Box::new(scalings(rates)),
+            Box::new(Gemms),
+            Box::new(PackedHeads(rates.view)),
+        ]
+    }
+}
+
 impl DataTarget {
+    /// Its forms, for a target that has more.
+    pub(crate) fn own_forms(&self) -> Vec<Box<dyn TargetForm>> {
+        self.made.forms(&self.rates)
+    }
+
     /// Reads a target file.
     ///
     /// # Errors
@@ -222,6 +248,7 @@ impl DataTarget {
         let projections = file.projections.map(Projections::checked).transpose().map_err(malformed)?;
         let turned_products = file.turned_products.map(TurnedProducts::checked).transpose().map_err(malformed)?;
         let layer_norms = file.layer_norms.map(LayerNorms::checked).transpose().map_err(malformed)?;
+        let made = MadeForms { projections, turned_products, layer_norms };
         let File { name, dialect, about, layouts, source, quantized_pools, .. } = file;
         if dialect == Dialect::Standard && quantized_pools.is_some() {
             return Err(malformed("`quantized_pools` is for dialect `ort-cpu` only; leave it out".to_owned()));
@@ -232,14 +259,8 @@ impl DataTarget {
             about,
             layouts,
             source,
-            forms: Arc::from([
-                Box::new(ProjectionForms { projections, turned: turned_products, view: rates.view })
-                    as Box<dyn TargetForm>,
-                Box::new(AcrossChannels(layer_norms)),
-                Box::new(scalings(&rates)),
-                Box::new(Gemms),
-                Box::new(PackedHeads(rates.view)),
-            ]),
+            forms: made.forms(&rates).into(),
+            made,
             passes: Arc::from([numbers::pass()]),
             rates,
             quantized_pools,

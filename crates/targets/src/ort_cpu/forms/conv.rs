@@ -98,14 +98,19 @@ impl Machine {
 
     /// What a convolution costs whose weights ONNX Runtime computes when it loads the file. It blocks it then, with a reorder on
     /// each side, unless it can't.
-    fn conv_on_load(&self, query: &NodeQuery<'_>) -> Option<Cost> {
+    pub(super) fn conv_on_load(&self, query: &NodeQuery<'_>) -> Option<Cost> {
         let known = |v: ValueId| (query.is_constant)(v) || on_load::knows(query.graph, v);
         // It does not look outside of a body.
         let (axes, conv) = conv_with(query, &known).filter(|_| !query.in_body)?;
-        let kernel = |form| Some(Cost::new(self.costs.conv_ns(&conv, form)?));
         if axes.h.is_none() || !on_load::takes(query.graph, query.graph.node(query.node), self.block.channels()) {
-            return kernel(ConvKernel::Plain);
+            return Some(Cost::new(self.costs.conv_ns(&conv, ConvKernel::Plain)?));
         }
+        self.isolated_conv(&conv)
+    }
+
+    /// What a convolution costs that the runtime blocks between images in ONNX's order.
+    pub(super) fn isolated_conv(&self, conv: &ConvShape) -> Option<Cost> {
+        let kernel = |form| Some(Cost::new(self.costs.conv_ns(conv, form)?));
         let after = self.reorder(Reorder::Output, Side::Nchw, [conv.n, conv.m, conv.oh, conv.ow]);
         if conv.group == 1 && conv.c < self.block.channels() {
             return Some(kernel(ConvKernel::BlockedFromNchw)? + after);

@@ -12,11 +12,14 @@ mod quantized;
 mod reduce;
 mod resize;
 mod scale;
+mod standard;
 mod transposed_conv;
 mod volume;
 mod volume_conv;
 mod volume_max;
 mod wide_conv;
+
+pub(crate) use standard::of_standard;
 
 use super::machine::Machine;
 use crate::shared::forms::packed::PackedHeads;

@@ -68,8 +68,14 @@ impl TargetForm for Reductions {
 }
 
 impl Reductions {
+    /// Whether a node is one pool of an image whose axes stand there, with no tiles before it.
+    pub(super) fn is_whole(&self, query: &NodeQuery<'_>, axes: ImageAxes) -> Option<bool> {
+        let blocked = self.0.blocked_runs(axes, None)?;
+        Some(Pooled::recognize(query.graph, query.node, blocked)?.tiled == Tiled::No)
+    }
+
     /// The offer for an image whose axes stand there, and the pad slots of its channels.
-    fn offer(&self, query: &NodeQuery<'_>, axes: ImageAxes, runs: Runs<'_>) -> Option<Offer> {
+    pub(super) fn offer(&self, query: &NodeQuery<'_>, axes: ImageAxes, runs: Runs<'_>) -> Option<Offer> {
         let (machine, node) = (&self.0, query.graph.node(query.node));
         let pooled = Pooled::recognize(query.graph, query.node, machine.blocked_runs(axes, runs)?)?;
         let [n, c, h, w] = image_of(query, pooled.x, axes)?;

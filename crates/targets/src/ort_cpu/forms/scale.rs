@@ -76,7 +76,7 @@ impl TargetForm for Scales {
 
 impl Scales {
     /// The offer for an image whose axes stand there, and the pad slots of its channels.
-    fn offer(&self, query: &NodeQuery<'_>, axes: ImageAxes, runs: Runs<'_>) -> Option<Offer> {
+    pub(super) fn offer(&self, query: &NodeQuery<'_>, axes: ImageAxes, runs: Runs<'_>) -> Option<Offer> {
         let (layouts, [n, c, h, w]) = self.layouts(query, axes, runs)?;
         let scaled = Scaled::recognize(query.graph, query.node, &layouts)?;
         let slots = slots_of(c, runs);
@@ -90,7 +90,12 @@ impl Scales {
 
     /// The layouts in which an op between such an image and a number per channel, or per image and channel, is one of blocks, and the
     /// image's extents.
-    fn layouts(&self, query: &NodeQuery<'_>, axes: ImageAxes, runs: Runs<'_>) -> Option<(KernelLayouts, [u64; 4])> {
+    pub(super) fn layouts(
+        &self,
+        query: &NodeQuery<'_>,
+        axes: ImageAxes,
+        runs: Runs<'_>,
+    ) -> Option<(KernelLayouts, [u64; 4])> {
         let node = query.graph.node(query.node);
         let y = node.result(0)?;
         let image @ [n, c, h, w] = image_of(query, y, axes)?;

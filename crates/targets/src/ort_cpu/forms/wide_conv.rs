@@ -56,16 +56,16 @@ impl TargetForm for WideConv {
 }
 
 /// A convolution of images or signals with wider groups.
-struct Wide {
-    weights: Constant,
-    groups: i64,
+pub(super) struct Wide {
+    pub(super) weights: Constant,
+    pub(super) groups: i64,
     /// All channels are one group, and fill no block: it reads an ordinary image.
     is_thin: bool,
 }
 
 impl Wide {
     /// `None` where the weights are not known, or groups can't be joined. Weights of signals may not be turned.
-    fn recognize(block: Block, graph: &Graph, n: NodeId) -> Option<Wide> {
+    pub(super) fn recognize(block: Block, graph: &Graph, n: NodeId) -> Option<Wide> {
         let node = graph.node(n);
         let weights = constant_behind_moves(graph, node.operand(1)?)?;
         let read = weights.dims.len() == 4 || (weights.dims.len() == 3 && weights.pending.is_none());

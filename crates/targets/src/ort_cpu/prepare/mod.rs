@@ -14,6 +14,16 @@ mod write_out_prelu;
 use super::Block;
 use relayout_target_api::{Declared, Pass, Slot};
 
+fn bring() -> Declared {
+    let reason = "what is decided of convolutions in bodies has to see their filters";
+    Declared::new("bring_filters", Slot::Prepare, reason)
+}
+
+/// Those of files of standard operators.
+pub(super) fn of_standard() -> Vec<Pass> {
+    vec![Pass::on_model(bring().before(&["fold_copies"]), |graph, _| bring_filters::bring_filters(graph))]
+}
+
 /// The passes, in their order.
 pub(super) fn passes(block: Block) -> Vec<Pass> {
     let widen = Declared::new(
@@ -22,13 +32,7 @@ pub(super) fn passes(block: Block) -> Vec<Pass> {
         "before anything is decided for element types that the runtime does not compute in",
     )
     .before(&["fold_copies"]);
-    let bring = Declared::new(
-        "bring_filters",
-        Slot::Prepare,
-        "what is decided of convolutions in bodies has to see their filters",
-    )
-    .after(&["widen_halves"])
-    .before(&["skip_identities", "fold_copies"]);
+    let bring = bring().after(&["widen_halves"]).before(&["skip_identities", "fold_copies"]);
     let skip = Declared::new("skip_identities", Slot::Prepare, "what comes after it need not look through them")
         .after(&["widen_halves"])
         .before(&["part_fused", "fold_copies"])
