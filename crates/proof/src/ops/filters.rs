@@ -413,7 +413,8 @@ fn digits(terms: &Terms, list: &[&Lane]) -> Option<Vec<Digit>> {
     (list[0].at.iter().all(|at| *at == 0) && (0..base.len()).all(whole)).then_some(found)
 }
 
-fn is_read(view: &View, axis: usize) -> bool {
+/// Whether an axis of a term is among those that a view reads.
+pub(super) fn is_read(view: &View, axis: usize) -> bool {
     view.iter().flatten().any(|digit| digit.axis as usize == axis)
 }
 
