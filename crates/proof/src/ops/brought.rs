@@ -13,7 +13,7 @@ use crate::terms::routed::reordered;
 use crate::terms::state::Terms;
 use crate::terms::value::{Source, Value};
 use crate::terms::view::{Digit, View, normal};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Most places of an axis that are looked at.
 const MOST: i64 = 1 << 14;
@@ -40,10 +40,13 @@ fn found(terms: &mut Terms, y: &Value, axis: usize) -> Option<Value> {
     let numbers: Option<Vec<u32>> = lanes.iter().map(|lane| terms.filters.numbers.get(lane).copied()).collect();
     let numbers = numbers?;
     let known = terms.concats.known.get(&sorted(&numbers))?;
-    let known = known.iter().find(|known| known.axis == axis && known.y.rank() == y.rank())?;
+    let known = known.iter().find(|known| known.y.rank() == y.rank())?;
     let at: FxHashMap<u32, i64> = known.lanes.iter().enumerate().map(|(at, lane)| (*lane, at as i64)).collect();
     let told: Vec<i64> = numbers.iter().map(|lane| at.get(lane).copied()).collect::<Option<_>>()?;
-    let whole = known.y.clone();
+    // The other axes are read in the same order, or the lanes would not be the same.
+    let mut axes: Vec<usize> = (0..y.rank()).filter(|&other| other != known.axis).collect();
+    axes.insert(axis, known.axis);
+    let whole = known.y.permuted(&axes)?;
     reordered(terms, &whole, axis, &told).filter(|read| read.dtype == y.dtype && read.shape() == y.shape())
 }
 
@@ -85,7 +88,7 @@ fn lanes_of(terms: &Terms, y: &Value, axis: usize) -> Option<Vec<Lane>> {
     places(terms, y, &[axis])?.into_iter().map(lane).collect()
 }
 
-/// Lanes of one value that differ along some axes of it alone, as these places of it.
+/// Lanes of one value that differ along some axes of it alone, none of them twice, as these places of it.
 fn of_one(terms: &mut Terms, lanes: &[Lane], axis: usize) -> Option<Value> {
     let first = lanes.first()?;
     if lanes.iter().any(|lane| lane.term != first.term || lane.rest != first.rest) {
@@ -105,6 +108,7 @@ fn of_one(terms: &mut Terms, lanes: &[Lane], axis: usize) -> Option<Value> {
     view.insert(axis, normal(own.iter().map(|&own| Digit { axis: own as u32, extent: base[own], stride: 1 })));
     let place = |lane: &Lane| own.iter().try_fold(0, |at, &own| Some(at * base[own] + lane.at.get(own)?));
     let told: Vec<i64> = lanes.iter().map(place).collect::<Option<_>>()?;
-    let value = Value { source: Source::Term(first.term), view, dtype };
+    let once = told.iter().collect::<FxHashSet<_>>().len() == told.len();
+    let value = once.then_some(Value { source: Source::Term(first.term), view, dtype })?;
     reordered(terms, &value, axis, &told)
 }

@@ -32,9 +32,9 @@ pub(super) const NAME: &str = "order_bytes";
 pub(super) const RULE: Rule = Rule {
     name: NAME,
     equation: "Conv(Shuffle(Concat(Conv(x, W), y)), V) = Conv(Concat(Conv(x, P W), y), V Q)",
-    condition: "between QuantizeLinear and DequantizeLinear, or as QLinearConv; bytes with one scale and one zero point; every channel that \
-                is brought to another place comes from a convolution of all channels, and ends in one, with nothing between but Concat and \
-                ops that treat each channel for itself; weights are constant",
+    condition: "between QuantizeLinear and DequantizeLinear, or as QLinearConv; every channel that is brought to another place comes from a \
+                convolution of all channels, and ends in one, with nothing between but Concat and ops that treat each channel for itself; \
+                weights are constant",
     buys: "shuffles of bytes, and the moves of the runtime's convolutions around them, against copies of some channels",
     numerics: Numerics::Reassociate,
     counted: Counted::Tensors,

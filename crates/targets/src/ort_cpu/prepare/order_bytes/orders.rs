@@ -1,8 +1,8 @@
 //! In which order each value has its channels: that in which the convolutions before it make them, so that what reads some of them finds
 //! them in few places.
 
-use super::region::{By, Read, Region};
 use super::super::route_channels::count;
+use super::region::{By, Read, Region};
 use relayout_ir::graph::{Graph, ValueId};
 use relayout_target_api::Sizes;
 use rustc_hash::FxHashMap;
@@ -105,7 +105,8 @@ impl Orders {
     pub(super) fn runs(&self, read: &Read) -> Vec<(usize, usize)> {
         let wanted: rustc_hash::FxHashSet<usize> = read.at.iter().copied().collect();
         let mut runs: Vec<(usize, usize)> = Vec::new();
-        for place in self.at(read.from).iter().enumerate().filter(|(_, at)| wanted.contains(at)).map(|(place, _)| place) {
+        for place in self.at(read.from).iter().enumerate().filter(|(_, at)| wanted.contains(at)).map(|(place, _)| place)
+        {
             match runs.last_mut().filter(|(_, end)| *end == place) {
                 Some((_, end)) => *end = place + 1,
                 None => runs.push((place, place + 1)),

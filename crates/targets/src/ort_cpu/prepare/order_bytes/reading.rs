@@ -114,7 +114,9 @@ fn is_quantized(graph: &Graph, y: ValueId) -> bool {
     let uses = graph.uses(y);
     let quantizes = |u: &Use| match graph.node(u.node).onnx() {
         Some("QuantizeLinear") => u.slot == 0,
-        Some("Relu" | "Clip") => u.slot == 0 && graph.node(u.node).only_result().is_some_and(|y| is_quantized(graph, y)),
+        Some("Relu" | "Clip") => {
+            u.slot == 0 && graph.node(u.node).only_result().is_some_and(|y| is_quantized(graph, y))
+        }
         _ => false,
     };
     !graph.is_output(y) && !uses.is_empty() && uses.iter().all(quantizes)

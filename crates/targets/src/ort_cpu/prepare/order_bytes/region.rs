@@ -84,7 +84,8 @@ impl Region {
     fn shuffles(&self, graph: &Graph) -> bool {
         let bytes = |read: &Read| matches!(graph.value(read.from).ty.dtype(), Some(DType::U8 | DType::I8));
         let scattered = |read: &Read| read.at.windows(2).any(|pair| pair[0] + 1 != pair[1]);
-        self.reads().any(|(read, _)| scattered(read)) && self.reads().all(|(read, _)| read.is_plain(graph) || bytes(read))
+        self.reads().any(|(read, _)| scattered(read))
+            && self.reads().all(|(read, _)| read.is_plain(graph) || bytes(read))
     }
 }
 

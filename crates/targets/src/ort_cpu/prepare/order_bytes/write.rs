@@ -29,10 +29,15 @@ struct Laid {
 /// Writes a region; the nodes have the forms of this operator set.
 pub(super) fn write(graph: &mut Graph, region: &Region, orders: &Orders, opset: i64) -> Result<(), PassError> {
     // Everything that is read off the graph, before the first edit.
-    let laid: Vec<Laid> = region.made.iter().map(|own| of_made(graph, own, orders)).chain(region.sums.iter().map(|own| {
-        let (node, entries) = (own.by.node, read(graph, own.by));
-        Laid { node, entries, order: orders.read(own) }
-    })).collect();
+    let laid: Vec<Laid> = region
+        .made
+        .iter()
+        .map(|own| of_made(graph, own, orders))
+        .chain(region.sums.iter().map(|own| {
+            let (node, entries) = (own.by.node, read(graph, own.by));
+            Laid { node, entries, order: orders.read(own) }
+        }))
+        .collect();
     let mut writer = Writer { graph, orders, opset, parts: FxHashMap::default(), floats: FxHashMap::default() };
     for own in &region.made {
         writer.part(own.value, region)?;
@@ -146,6 +151,7 @@ impl Writer<'_, '_> {
         let Some(down) = read.dequantized else { return Ok(bytes) };
         let node = self.graph.node(down);
         if let Some(own) = node.only_result().filter(|_| node.operand(0) == Some(bytes)) {
+            *self.graph.value_mut(own).differs = true;
             return Ok(own);
         }
         if let Some(&made) = self.floats.get(&(bytes, down)) {
@@ -224,7 +230,8 @@ fn lay(graph: &mut Graph, n: NodeId, (slot, axis): Entry, order: &[usize]) -> Re
     };
     let picks = order.iter().map(|&at| Some(at)).collect();
     let Some(constant) = Picked::constant(constant, axis, picks) else {
-        let (first, rank) = (format!("an operand of {} has no such channels", graph.node(n).describe(graph)), graph.node(n).rank);
+        let (first, rank) =
+            (format!("an operand of {} has no such channels", graph.node(n).describe(graph)), graph.node(n).rank);
         return Err(PassError::Invalid { pass: NAME, first, count: 1, ranks: vec![rank] });
     };
     let name = format!("{}.ordered", graph.value(v).name);
