@@ -33,7 +33,7 @@ pub(super) fn read(terms: &mut Terms, y: Value, axis: usize) -> Value {
 
 fn found(terms: &mut Terms, y: &Value, axis: usize) -> Option<Value> {
     let lanes = lanes_of(terms, y, axis)?;
-    if let Some(y) = of_one(terms, &lanes, axis) {
+    if let Some(y) = of_one(terms, &lanes.iter().collect::<Vec<_>>(), axis) {
         return Some(y);
     }
     look_at_new(terms);
@@ -89,8 +89,8 @@ fn lanes_of(terms: &Terms, y: &Value, axis: usize) -> Option<Vec<Lane>> {
 }
 
 /// Lanes of one value that differ along some axes of it alone, none of them twice, as these places of it.
-fn of_one(terms: &mut Terms, lanes: &[Lane], axis: usize) -> Option<Value> {
-    let first = lanes.first()?;
+pub(super) fn of_one(terms: &mut Terms, lanes: &[&Lane], axis: usize) -> Option<Value> {
+    let first = *lanes.first()?;
     if lanes.iter().any(|lane| lane.term != first.term || lane.rest != first.rest) {
         return None;
     }
@@ -107,7 +107,7 @@ fn of_one(terms: &mut Terms, lanes: &[Lane], axis: usize) -> Option<Value> {
     let mut view: View = first.rest.clone();
     view.insert(axis, normal(own.iter().map(|&own| Digit { axis: own as u32, extent: base[own], stride: 1 })));
     let place = |lane: &Lane| own.iter().try_fold(0, |at, &own| Some(at * base[own] + lane.at.get(own)?));
-    let told: Vec<i64> = lanes.iter().map(place).collect::<Option<_>>()?;
+    let told: Vec<i64> = lanes.iter().map(|lane| place(lane)).collect::<Option<_>>()?;
     let once = told.iter().collect::<FxHashSet<_>>().len() == told.len();
     let value = once.then_some(Value { source: Source::Term(first.term), view, dtype })?;
     reordered(terms, &value, axis, &told)

@@ -6,6 +6,7 @@
 //!
 //! A convolution over volumes makes one such filter for each window along an axis, of the slices that the window holds.
 
+use super::brought::of_one;
 use crate::files::model::width;
 use crate::lemmas::halves::{FLOAT, HALF};
 use crate::terms::arg::is_finite;
@@ -375,7 +376,10 @@ fn put_together(
             y
         }
         None if apart => return None,
-        None => in_order(terms, first, &list)?,
+        None => match in_order(terms, first, &list) {
+            Some(y) => y,
+            None => of_one(terms, &list, 1)?,
+        },
     };
     let runs = joined(real.iter().map(|filter| (*filter, 1)));
     filled(terms, &y, 1, &runs, filters, Fill::Zero)
