@@ -11,6 +11,7 @@ mod agreed;
 mod apart;
 mod bodies;
 mod bounds;
+mod brought;
 mod bytes;
 mod dilated;
 mod files;

@@ -1,5 +1,6 @@
 //! Ops that act along some axes, where the order of indices matters, and treat the others alike.
 
+use super::brought;
 use super::joins::{self, behind};
 use super::picks::{Indices, indices_of, listed, of_repeats, parts_of, pick, range};
 use super::rolled::rolled;
@@ -163,7 +164,7 @@ fn concat(call: &mut Call<'_>) -> Made {
     }
     let y = concat_parts(call, &values, axis)?;
     joins::note(call.terms, &y, axis, values, false);
-    Ok(y)
+    Ok(brought::read(call.terms, y, axis))
 }
 
 /// Values where neighbouring indices of one value stand as one part.

@@ -6,6 +6,7 @@
 //!
 //! A convolution over volumes makes one such filter for each window along an axis, of the slices that the window holds.
 
+use super::brought::of_one;
 use super::picks;
 use crate::files::model::width;
 use crate::lemmas::halves::{FLOAT, HALF};
@@ -409,7 +410,10 @@ fn in_their_places(terms: &mut Terms, list: &[&Lane], wide: [i64; 2], apart: boo
             y
         }
         None if apart => return None,
-        None => in_order(terms, first, list)?,
+        None => match in_order(terms, first, list) {
+            Some(y) => y,
+            None => of_one(terms, list, 1)?,
+        },
     })
 }
 
@@ -445,7 +449,8 @@ fn digits(terms: &Terms, list: &[&Lane]) -> Option<Vec<Digit>> {
     (list[0].at.iter().all(|at| *at == 0) && (0..base.len()).all(whole)).then_some(found)
 }
 
-fn is_read(view: &View, axis: usize) -> bool {
+/// Whether an axis of a term is among those that a view reads.
+pub(super) fn is_read(view: &View, axis: usize) -> bool {
     view.iter().flatten().any(|digit| digit.axis as usize == axis)
 }
 

@@ -4,6 +4,7 @@ mod along;
 mod blocked;
 mod blocks;
 mod bounds;
+mod brought;
 mod call;
 mod dynamic;
 mod each;

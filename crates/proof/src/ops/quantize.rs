@@ -7,6 +7,7 @@ use crate::lemmas::real::{operand, through};
 use crate::terms::align::term_of;
 use crate::terms::arg::{Op, numbers};
 use crate::terms::name::Name;
+use crate::terms::routed;
 use crate::terms::value::Value;
 use std::rc::Rc;
 
@@ -99,12 +100,19 @@ fn quantize_blocks(call: &mut Call<'_>, x: &Value, scale: &Value) -> Made {
 }
 
 /// What a `QuantizeLinear` or a `DequantizeLinear` makes of a value. With one scale, of some elements of a value it makes those of what it
-/// makes of all.
+/// makes of all, and of these in another order that in this order.
 fn quantized(call: &mut Call<'_>, attrs: &[u8], (x, scale, zero): (&Value, &Value, Option<&Value>), dtype: u8) -> Made {
     let single = scale.count() == 1 && zero.is_none_or(|zero| zero.count() == 1);
     if let Some(picked) = Some(x).filter(|_| single).and_then(|x| picks::Picked::recognize(call.terms, x)) {
         let all = quantized(call, attrs, (&picked.of, scale, zero), dtype)?;
         if let Some(y) = picked.again(call.terms, &all, x) {
+            return Ok(y);
+        }
+    }
+    let ordered = |axis: usize| Some((axis, routed::without(call.terms, x, axis)?));
+    if let Some((axis, (inner, told))) = (0..x.rank()).filter(|_| single).find_map(ordered) {
+        let all = quantized(call, attrs, (&inner, scale, zero), dtype)?;
+        if let Some(y) = routed::reordered(call.terms, &all, axis, &told) {
             return Ok(y);
         }
     }

@@ -8,6 +8,8 @@ use super::each::product;
 use super::{Call, Made, Results};
 use crate::files::model::Attr;
 use crate::terms::align::term_of;
+use crate::terms::arg::Arg;
+use crate::terms::name::Own;
 use crate::terms::value::Value;
 
 /// Name of lemma 7.
@@ -149,10 +151,19 @@ fn fused_gemm(call: &mut Call<'_>) -> Made {
     call.inner(&name, &told, &[Some(y)])
 }
 
-/// Whether the input computes a value.
+/// Whether the input computes a value, or has it with the places of an axis in another order.
 fn is_of_input(call: &Call<'_>, y: &Value) -> bool {
-    let known = |term| !call.terms.is_foreign(call.terms.beneath(term).0);
+    let known = |term| !call.terms.is_foreign(call.terms.beneath(in_own_order(call, term)).0);
     y.is_constant() || term_of(y).is_some_and(known)
+}
+
+/// The term whose places of an axis this one has in another order; the term itself, if it has none of another.
+fn in_own_order(call: &Call<'_>, term: u32) -> u32 {
+    let made = call.terms.get(term);
+    match made.args.as_slice() {
+        [Arg::Term { term: inner, .. }] if made.is(Own::Routed) => *inner,
+        _ => term,
+    }
 }
 
 /// What a node of the result is over the reals, if the input computes that, and not what the node says.

@@ -2,6 +2,7 @@
 
 pub(crate) mod align;
 pub(crate) mod arg;
+pub(crate) mod concats;
 pub(crate) mod constants;
 pub(crate) mod filters;
 pub(crate) mod fits;

@@ -3,6 +3,7 @@
 use crate::files::model::width;
 use crate::terms::align::term_of;
 use crate::terms::arg::{Arg, Term, as_floats, constant_digit};
+use crate::terms::concats::Concats;
 use crate::terms::constants::Constants;
 use crate::terms::filters::Filters;
 use crate::terms::fits::Fits;
@@ -65,6 +66,8 @@ pub(crate) struct Terms {
     pub(crate) joins: FxHashMap<u32, Vec<Join>>,
     /// What stands for extents, if all sizes are looked at.
     pub(crate) symbolic: Option<Symbolic>,
+    /// Concats of the input.
+    pub(crate) concats: Concats,
     /// Whether operands whose axes do not split alike are taken as they lie.
     pub(crate) apart: bool,
 }
@@ -113,6 +116,7 @@ impl Terms {
             fits: Fits::default(),
             joins: FxHashMap::default(),
             symbolic: None,
+            concats: Concats::default(),
             apart: false,
         }
     }

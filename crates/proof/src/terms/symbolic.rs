@@ -32,7 +32,7 @@ struct Quotient {
 }
 
 /// What primes stand for.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Symbolic {
     /// All primes, also those that stand for nothing yet.
     pub(crate) primes: Vec<i64>,

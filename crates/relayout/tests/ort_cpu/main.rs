@@ -3,6 +3,7 @@
 mod attention;
 mod blocks;
 mod bodies;
+mod byte_channels;
 mod bytes;
 mod channels;
 #[path = "../common/mod.rs"]

@@ -2,6 +2,7 @@
 
 mod bring_filters;
 mod join_gates;
+mod order_bytes;
 mod order_depth;
 mod part_fused;
 mod route_channels;
@@ -63,6 +64,9 @@ pub(super) fn passes(block: Block) -> Vec<Pass> {
     let order = Declared::new(order_depth::NAME, Slot::Forms, "for the same reason")
         .after(&[route_channels::NAME])
         .rules(&[&order_depth::RULE]);
+    let bytes = Declared::new(order_bytes::NAME, Slot::Forms, "what stood between convolutions and could go is gone")
+        .after(&[route_channels::NAME])
+        .rules(&[&order_bytes::RULE]);
     let block = usize::try_from(block.channels()).unwrap_or(1);
     vec![
         Pass::on_model(widen, widen_halves::widen_halves),
@@ -73,6 +77,7 @@ pub(super) fn passes(block: Block) -> Vec<Pass> {
         Pass::on_each_graph(gates, join_gates::join_gates),
         Pass::on_each_graph(unsign, unsign_bytes::unsign_bytes),
         Pass::on_model(route, move |graph, cx| route_channels::route_channels(graph, cx, block)),
+        Pass::on_each_graph(bytes, order_bytes::order_bytes),
         Pass::on_model(order, move |graph, cx| order_depth::order_depth(graph, cx, block)),
     ]
 }

@@ -16,6 +16,7 @@ mod trace;
 mod write;
 
 pub(super) use region::chain;
+pub(super) use trace::{CHANNELS, Routes, count};
 pub(super) use write::pick_weights;
 
 use super::trials::cheapest;

@@ -1,13 +1,17 @@
 //! Which channels a value holds: those of the values that Concat, Split, Slice, Gather and shuffles brought together in it.
+//!
+//! Of bytes, what is read through pairs of `DequantizeLinear` and `QuantizeLinear` with the same units is the bytes themselves. A Concat
+//! is no route then, as most of them quantize what they read again.
 
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::op::read::units;
 use relayout_ir::op::{cuts, normalize_axis};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The axis of channels.
-pub(super) const CHANNELS: usize = 1;
+pub(in crate::ort_cpu::prepare) const CHANNELS: usize = 1;
 /// Axes of an image.
 const RANK: usize = 4;
 /// Most channels of an image: each is listed, and no network has nearly as many.
@@ -15,48 +19,67 @@ const MOST: usize = 1 << 18;
 
 /// A channel of a value that is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Channel {
-    pub(super) source: ValueId,
-    pub(super) at: usize,
+pub(in crate::ort_cpu::prepare) struct Channel {
+    pub(in crate::ort_cpu::prepare) source: ValueId,
+    pub(in crate::ort_cpu::prepare) at: usize,
 }
 
 /// What a value holds along the axes between that of the images of a batch and those of pixels.
 #[derive(Clone, Debug)]
-pub(super) struct Route {
+pub(in crate::ort_cpu::prepare) struct Route {
     /// In row-major order of those axes.
-    pub(super) channels: Vec<Channel>,
+    pub(in crate::ort_cpu::prepare) channels: Vec<Channel>,
     /// Their extents.
     dims: Vec<usize>,
     /// Axes before them: one, or none where there is one image.
     before: usize,
     /// Axes of pixels behind them: rows and columns, or one for both.
     behind: usize,
+    /// The `DequantizeLinear` that makes floats of the source's bytes, if the value holds these.
+    pub(in crate::ort_cpu::prepare) dequantized: Option<NodeId>,
 }
 
 impl Route {
     /// The channels of an image.
     fn of_image(channels: Vec<Channel>) -> Route {
-        Route { dims: vec![channels.len()], channels, before: 1, behind: 2 }
+        Route { dims: vec![channels.len()], channels, before: 1, behind: 2, dequantized: None }
+    }
+
+    /// An image of some of the channels.
+    fn taken(&self, channels: Vec<Channel>) -> Route {
+        Route { dequantized: self.dequantized, ..Route::of_image(channels) }
     }
 
     /// Whether the value is an image.
-    pub(super) fn is_image(&self) -> bool {
+    pub(in crate::ort_cpu::prepare) fn is_image(&self) -> bool {
         (self.before, self.dims.len(), self.behind) == (1, 1, 2)
     }
 }
 
 /// What is only brought from one place to another in a graph.
 #[derive(Debug, Default)]
-pub(super) struct Routes {
+pub(in crate::ort_cpu::prepare) struct Routes {
     /// What a route leads to.
-    pub(super) of: FxHashMap<ValueId, Route>,
+    pub(in crate::ort_cpu::prepare) of: FxHashMap<ValueId, Route>,
     /// The nodes that lead there.
-    pub(super) nodes: FxHashSet<NodeId>,
+    pub(in crate::ort_cpu::prepare) nodes: FxHashSet<NodeId>,
+    /// Whether routes are those of bytes.
+    of_bytes: bool,
 }
 
 impl Routes {
-    pub(super) fn trace(graph: &Graph) -> Routes {
-        let mut routes = Routes::default();
+    /// Routes through everything that brings channels from one place to another.
+    pub(in crate::ort_cpu::prepare) fn trace(graph: &Graph) -> Routes {
+        Routes::default().through(graph)
+    }
+
+    /// Routes of bytes: through pairs of the same units, and through no Concat.
+    pub(in crate::ort_cpu::prepare) fn trace_bytes(graph: &Graph) -> Routes {
+        Routes { of_bytes: true, ..Routes::default() }.through(graph)
+    }
+
+    fn through(self, graph: &Graph) -> Routes {
+        let mut routes = self;
         for n in graph.order().unwrap_or_default() {
             let Some(made) = routes.follow(graph, n).filter(|made| !made.is_empty()) else { continue };
             routes.of.extend(made);
@@ -66,7 +89,7 @@ impl Routes {
     }
 
     /// What a value holds; its own channels, if it is an image that is computed.
-    pub(super) fn at(&self, graph: &Graph, v: ValueId) -> Option<Route> {
+    pub(in crate::ort_cpu::prepare) fn at(&self, graph: &Graph, v: ValueId) -> Option<Route> {
         if let Some(route) = self.of.get(&v) {
             return Some(route.clone());
         }
@@ -84,6 +107,8 @@ impl Routes {
             return Some(vec![(y, self.view(graph, view, x, y)?)]);
         }
         match op {
+            "DequantizeLinear" | "QuantizeLinear" if self.of_bytes => self.requantized(graph, n),
+            "Concat" if self.of_bytes => None,
             "Concat" => Some(vec![(node.only_result()?, self.concat(graph, node)?)]),
             "Split" => self.split(graph, node),
             "Slice" | "Gather" => {
@@ -93,6 +118,20 @@ impl Routes {
             }
             _ => None,
         }
+    }
+
+    /// What is dequantized is the bytes that it was, and so is what is quantized in the same units again.
+    fn requantized(&self, graph: &Graph, n: NodeId) -> Option<Vec<(ValueId, Route)>> {
+        let node = graph.node(n);
+        let (x, y) = (node.operand(0)?, node.only_result()?);
+        let route = self.at(graph, x)?;
+        let own = units(graph, node)?;
+        let dequantized = match (node.onnx()?, route.dequantized) {
+            ("DequantizeLinear", None) => Some(n),
+            ("QuantizeLinear", Some(down)) if units(graph, graph.node(down)) == Some(own) => None,
+            _ => return None,
+        };
+        Some(vec![(y, Route { dequantized, ..route })])
     }
 
     fn view(&self, graph: &Graph, view: &View, x: ValueId, y: ValueId) -> Option<Route> {
@@ -117,12 +156,13 @@ impl Routes {
 
     fn split(&self, graph: &Graph, node: &Node) -> Option<Vec<(ValueId, Route)>> {
         along_channels(node)?;
-        let mut rest = &self.image(graph, node, 0)?.channels[..];
+        let whole = self.image(graph, node, 0)?;
+        let mut rest = &whole.channels[..];
         let mut parts = Vec::new();
         for &y in &node.outputs {
             let y = y?;
             let (part, after) = rest.split_at_checked(count(graph, y)?)?;
-            parts.push((y, Route::of_image(part.to_vec())));
+            parts.push((y, whole.taken(part.to_vec())));
             rest = after;
         }
         Some(parts)
@@ -130,7 +170,7 @@ impl Routes {
 }
 
 /// The channels of an image, if they are known, there are any, and they can be listed.
-pub(super) fn count(graph: &Graph, v: ValueId) -> Option<usize> {
+pub(in crate::ort_cpu::prepare) fn count(graph: &Graph, v: ValueId) -> Option<usize> {
     let shape = graph.value(v).ty.shape().filter(|shape| shape.len() == RANK)?;
     usize::try_from(shape.get(CHANNELS)?.as_const()?).ok().filter(|c| (1..=MOST).contains(c))
 }
@@ -145,7 +185,7 @@ fn slice(graph: &Graph, node: &Node, route: &Route) -> Option<Route> {
     let within = |at: i64| usize::try_from(if at < 0 { at.saturating_add(extent) } else { at }.clamp(0, extent)).ok();
     let step = usize::try_from(cut.step).ok().filter(|&step| step > 0)?;
     let taken = route.channels.get(within(cut.start)?..within(cut.end)?)?;
-    (cut.axis == CHANNELS).then(|| Route::of_image(taken.iter().step_by(step).copied().collect()))
+    (cut.axis == CHANNELS).then(|| route.taken(taken.iter().step_by(step).copied().collect()))
 }
 
 fn gather(graph: &Graph, node: &Node, route: &Route) -> Option<Route> {
@@ -153,7 +193,7 @@ fn gather(graph: &Graph, node: &Node, route: &Route) -> Option<Route> {
     let indices = graph.constant(indices)?.to_ints(route.channels.len())?;
     let at = |&index: &i64| route.channels.get(normalize_axis(index, route.channels.len())?).copied();
     along_channels(node)?;
-    Some(Route::of_image(indices.iter().map(at).collect::<Option<_>>()?))
+    Some(route.taken(indices.iter().map(at).collect::<Option<_>>()?))
 }
 
 /// A Reshape that says the axes of channels otherwise, or those of pixels, or leaves out the axis of one image.
@@ -167,7 +207,7 @@ fn reshape(graph: &Graph, route: &Route, x: ValueId, y: ValueId) -> Option<Route
         let count = dims.iter().try_fold(1_usize, |all, &d| all.checked_mul(d))?;
         let same_images = if before == 1 { to.first() == Some(images) } else { images.is_one() };
         let same = same_images && count == route.channels.len() && Dim::product(last)? == pixels;
-        (same && !dims.is_empty()).then(|| Route { channels: route.channels.clone(), dims, before, behind })
+        (same && !dims.is_empty()).then(|| Route { dims, before, behind, ..route.clone() })
     };
     let route = [[1, 2], [1, 1], [0, 2], [0, 1]].into_iter().find_map(read)?;
     // An image again only with the rows and columns that it had.
