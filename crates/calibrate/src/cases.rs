@@ -52,6 +52,30 @@ pub(super) fn weight_bytes(case: &Case, block: u64) -> u64 {
     }
 }
 
+/// Bytes that a node leaves, in all of its results; 0 of an op that this version can't make a model of.
+pub(super) fn result_bytes(case: &Case, block: u64) -> u64 {
+    let padded = |c: u64| c.next_multiple_of(block);
+    let floats = |dims: &[u64]| dims.iter().fold(4_u64, |bytes, &dim| bytes.saturating_mul(dim));
+    match case {
+        Case::Conv(s, ConvKernel::Plain) => floats(&[s.n, s.m, s.oh, s.ow]),
+        Case::Conv(s, _) => floats(&[s.n, padded(s.m), s.oh, s.ow]),
+        Case::Volume(s) => floats(&[s.image.n, s.image.m, s.od, s.image.oh, s.image.ow]),
+        Case::Reorder(_, _, [n, c, h, w]) => floats(&[*n, padded(*c), *h, *w]),
+        Case::Transpose(shape, _, width) => (floats(shape) / 4).saturating_mul(*width),
+        Case::Elementwise(_, elements, _) => floats(&[*elements]),
+        Case::Pool(Pool::Max | Pool::Average, s, _) => floats(&[s.n, padded(s.c), s.oh, s.ow]),
+        Case::Pool(_, s, _) => floats(&[s.n, padded(s.c)]),
+        Case::Resize(_, s, _) => floats(&[s.n, padded(s.c), s.to[0], s.to[1]]),
+        Case::Copy { bytes, .. } => *bytes,
+        Case::Gemm(s) => floats(&[s.batch, s.m, s.n]),
+        Case::Softmax(s) => floats(&[s.outer, s.length, s.inner]),
+        Case::Reduce(s) => floats(&[s.outer, s.inner]),
+        Case::Attention(s, _) => floats(&[s.heads, s.queries, s.value_width]),
+        Case::Projection(s, _) => floats(&[s.rows, s.heads, s.width]),
+        _ => 0,
+    }
+}
+
 struct Adding<'a> {
     sketch: &'a mut Sketch,
     copy: usize,

@@ -84,6 +84,7 @@ pub(super) struct Sketch {
     graph: GraphProto,
     /// Tensors that are fed, because the runtime would prepare constants when it loads them.
     pub(super) feeds: Vec<Tensor>,
+    readers: usize,
 }
 
 impl Sketch {
@@ -144,6 +145,26 @@ impl Sketch {
         if let Some(node) = self.graph.node.last_mut() {
             node.output.push(name);
         }
+    }
+
+    /// Has the runtime know who reads a value last: behind it the memory is free for the next one. A Shape reads none of its numbers.
+    pub(super) fn read(&mut self, name: &str) {
+        let shape = format!("{name}.shape.{}", self.readers);
+        self.readers += 1;
+        self.node("Shape", "", &[name], &shape, &[]);
+    }
+
+    /// The same for all results of the last node.
+    pub(super) fn read_last(&mut self) {
+        let results = self.graph.node.last().map(|node| node.output.clone()).unwrap_or_default();
+        for name in results {
+            self.read(&name);
+        }
+    }
+
+    /// Nodes that read a value so.
+    pub(super) fn readers(&self) -> usize {
+        self.readers
     }
 
     fn has(&self, name: &str) -> bool {
