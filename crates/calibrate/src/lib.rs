@@ -234,6 +234,7 @@ pub fn calibrate(
         block,
         node_ns: Vec::new(),
         off_percent: Vec::new(),
+        derived: None,
     };
     let (mut before, mut measured, mut shares) = (0, Vec::new(), BTreeMap::new());
     for (turn, &threads) in options.threads.iter().enumerate() {

@@ -34,7 +34,7 @@ fn every_grid_is_measured_and_the_table_can_be_held_against_other_shapes() {
     let calibration = calibrate(runtime(), &options(), &mut |done, of| heard.push((done, of))).unwrap();
     let text = calibration.text();
     let costs = MeasuredCosts::parse("measured", &text).unwrap();
-    let Machine { machine, date, runtime: version, threads, block, node_ns, off_percent } = costs.machine();
+    let Machine { machine, date, runtime: version, threads, block, node_ns, off_percent, derived } = costs.machine();
     assert_eq!((machine.as_str(), date.as_str(), &threads[..]), ("a machine under test", "2026-11-21", &[1, 2][..]));
     assert!(version.starts_with("ONNX Runtime 1."), "{version}");
     assert!(
@@ -42,6 +42,7 @@ fn every_grid_is_measured_and_the_table_can_be_held_against_other_shapes() {
         "{block} {node_ns:?}"
     );
     assert_eq!((off_percent.len(), calibration.off().len()), (1, 1));
+    assert!(derived.is_none());
     assert_eq!(text.matches("[grid.").count(), specs().len());
     assert_eq!(text.matches("[threads.").count(), 1);
     let two = costs.clone().on_threads(2).unwrap();

@@ -51,6 +51,9 @@ class RequestOptions(TypedDict, total=False):
     runtime: str | None
     """For ``ort-cpu``: the version of the ONNX Runtime that will run the model, such as ``"1.28"``. Without one files may have what only
     newer releases run; ``relayout.needs`` in the metadata then says which."""
+    machine: str | None
+    """For ``ort-cpu``: the kind of machine that the model will run on, ``"avx512-server"``, ``"avx512-desktop"``, ``"avx2-desktop"`` or
+    ``"avx2-laptop"``: its blocks, and the built-in table of its costs."""
     costs: StrPath | None
     """For ``ort-cpu``, ``ort-nhwc`` and ``cuda-tensorcore``: a table of costs that ``relayout calibrate`` wrote."""
     threads: int | None
