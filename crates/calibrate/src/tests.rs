@@ -3,8 +3,8 @@
 #[path = "../../relayout/tests/common/runtime.rs"]
 mod runtime;
 
-use crate::{CalibrateError, CalibrateOptions, calibrate, check, few_of};
-use relayout::targets::measured::{Machine, MeasuredCosts, specs};
+use crate::{CalibrateError, CalibrateOptions, Calibration, LARGE, calibrate, check, few_of};
+use relayout::targets::measured::{Machine, MeasuredCosts, Share, specs};
 use runtime::runtime;
 
 fn options() -> CalibrateOptions {
@@ -26,6 +26,31 @@ fn a_few_points_are_spread_over_all_of_them() {
         few.len() == 9 && few[0] == 0 && few[8] == 143 && few.windows(2).all(|pair| pair[1] - pair[0] >= 16),
         "{few:?}"
     );
+}
+
+#[test]
+fn threads_that_make_no_large_convolution_faster_are_left_out_of_a_table() {
+    let share = |serial: &[&str]| Share { permille: 600, serial: serial.iter().map(|&grid| grid.to_owned()).collect() };
+    let machine = Machine {
+        machine: "a busy machine".to_owned(),
+        date: "2026-11-30".to_owned(),
+        runtime: "ONNX Runtime 1.31.1".to_owned(),
+        threads: vec![1, 2, 4],
+        block: 16,
+        node_ns: vec![100, 110, 120],
+        off_percent: vec![6, 7],
+        derived: None,
+    };
+    // One grid that was faster is enough to know that threads were there.
+    let shares = [(2, share(&LARGE)), (4, share(&LARGE[..2]))].into();
+    let left = Calibration { machine, measured: Vec::new(), shares, busy: Vec::new() }.without_busy();
+    let Machine { threads, node_ns, off_percent, .. } = &left.machine;
+    assert_eq!((&threads[..], &node_ns[..], &off_percent[..]), (&[1, 4][..], &[100, 120][..], &[7][..]));
+    assert_eq!(left.shares.keys().collect::<Vec<_>>(), [&4]);
+    let told = left.off();
+    assert!(told.len() == 2 && told[0].starts_with("on 4 threads: half of"), "{told:?}");
+    assert!(told[1].starts_with("on 2 threads: not measured, since not even large convolutions"), "{told:?}");
+    assert!(LARGE.iter().all(|grid| specs().iter().any(|spec| spec.name == *grid)));
 }
 
 #[test]
