@@ -76,6 +76,9 @@ pub(super) fn result_bytes(case: &Case, block: u64) -> u64 {
     }
 }
 
+/// So many operands are read in turns: as networks do, copies together read and write more than one operand and its result.
+pub(super) const OPERANDS: usize = 4;
+
 struct Adding<'a> {
     sketch: &'a mut Sketch,
     copy: usize,
@@ -84,12 +87,17 @@ struct Adding<'a> {
 }
 
 impl Adding<'_> {
-    /// The first operand: what is given, or a constant that all copies share.
+    /// The first operand: what is given, or a constant that every fourth copy shares.
     fn x(&mut self, dims: &[u64]) -> Result<String, CalibrateError> {
         match self.input {
             Some(name) => Ok(name.to_owned()),
-            None => self.sketch.floats(&format!("x{dims:?}"), dims),
+            None => self.sketch.floats(&self.operand("x"), dims),
         }
+    }
+
+    /// The name of an operand that every fourth copy shares.
+    fn operand(&self, what: &str) -> String {
+        format!("{what}.{}", self.copy % OPERANDS)
     }
 
     fn name(&self, what: &str) -> String {
@@ -178,7 +186,7 @@ impl Adding<'_> {
     }
 
     fn transpose(&mut self, shape: &[u64], perm: &[usize], width: u64) -> Result<String, CalibrateError> {
-        let x = self.sketch.elements(&format!("x{shape:?}"), shape, width)?;
+        let x = self.sketch.elements(&self.operand("x"), shape, width)?;
         let perm: Vec<u64> = perm.iter().map(|&axis| axis as u64).collect();
         Ok(self.node("Transpose", "", &[&x], &[("perm", Value::Ints(&perm))]))
     }
@@ -196,7 +204,8 @@ impl Adding<'_> {
             }
         };
         let positive = matches!(op, "Log" | "Sqrt" | "Pow" | "Div" | "Reciprocal");
-        let x = if positive { self.sketch.positives("x", &dims)? } else { self.sketch.floats("x", &dims)? };
+        let name = self.operand("x");
+        let x = if positive { self.sketch.positives(&name, &dims)? } else { self.sketch.floats(&name, &dims)? };
         let domain = ELEMENTWISE.iter().find(|(name, _)| *name == op).map_or("", |(_, domain)| domain);
         let mut inputs = vec![x];
         match op {
@@ -206,7 +215,7 @@ impl Adding<'_> {
                 inputs.push(self.sketch.numbers("low", &[], &[0.0]));
                 inputs.push(self.sketch.numbers("high", &[], &[6.0]));
             }
-            _ if is_binary(op) => inputs.push(self.sketch.positives("other", &other)?),
+            _ if is_binary(op) => inputs.push(self.sketch.positives(&self.operand("other"), &other)?),
             _ => {}
         }
         let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
@@ -260,7 +269,7 @@ impl Adding<'_> {
         match kind {
             Copy::Concat => {
                 let dims = [rows(2 * columns), columns];
-                let (x, other) = (self.x(&dims)?, self.sketch.floats("other", &dims)?);
+                let (x, other) = (self.x(&dims)?, self.sketch.floats(&self.operand("other"), &dims)?);
                 Ok(self.node("Concat", "", &[&x, &other], &[("axis", Value::Int(1))]))
             }
             Copy::Split => {

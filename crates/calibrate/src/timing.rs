@@ -1,8 +1,9 @@
 //! Times of nodes.
 //!
 //! A model holds several copies of a node, each with weights of its own, so that what a call of the runtime takes beside them
-//! becomes small, and is subtracted. Large results are read by a Shape, after which the runtime gives their memory to the next result, as it
-//! does within networks: else each copy would write memory that no cache holds. What these take is subtracted too. Models are run in turns, in several passes over all of them; a low quantile of each pass
+//! becomes small, and is subtracted. Results are read by a Shape, after which the runtime gives their memory to another result, as it
+//! does within networks: else each copy would write memory that no cache holds. Large ones are read four copies later: in networks a result
+//! does not lie where the last one was. What these take is subtracted too. Models are run in turns, in several passes over all of them; a low quantile of each pass
 //! is taken, and the best pass counts: other load on the machine makes runs longer, never shorter. On one thread it is the
 //! time that the processor spends on it. What takes long is run less often: of it other load is a smaller part.
 
@@ -11,7 +12,7 @@ use std::time::Instant;
 use relayout_ir::op::NCHWC;
 use relayout_targets::measured::Case;
 
-use super::cases::{add, result_bytes, weight_bytes};
+use super::cases::{OPERANDS, add, result_bytes, weight_bytes};
 use super::sketch::{Sketch, Value};
 use super::{CalibrateError, CalibrateOptions};
 use relayout_verify::{Level, Model, ModelSource, Options, Runtime, Tensor};
@@ -51,8 +52,8 @@ struct Timed {
     threads: usize,
     /// Nanoseconds of the last call.
     last: f64,
-    /// Nodes that read results.
-    readers: usize,
+    /// Nodes that read results: those that are a Shape, and those that are a Reshape.
+    readers: [usize; 2],
 }
 
 fn with_threads(threads: usize) -> Options {
@@ -146,11 +147,11 @@ impl<'a> Bench<'a> {
         Ok(self.one_of(sketch)?.round().max(1.0) as u64)
     }
 
-    /// What a Shape takes, which is the same of any operand.
-    fn reader_ns(&self) -> Result<f64, CalibrateError> {
+    /// What a Shape takes, and a Reshape, which is the same of any operand.
+    fn reader_ns(&self) -> Result<[f64; 2], CalibrateError> {
         let mut sketch = Sketch::new();
-        (0..NODES).for_each(|_| sketch.read("start"));
-        self.one_of(sketch)
+        (0..NODES).for_each(|_| drop(sketch.read("start")));
+        Ok([self.one_of(sketch)?, self.node_ns()? as f64])
     }
 
     /// What a node takes in a model of [`NODES`] that take little.
@@ -207,7 +208,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Runs some chains in turns, and last a model that computes nothing: nanoseconds of a call of each.
-    fn in_turns(&self, chains: &[&Chain], rounds: usize, reader: f64) -> Result<Vec<f64>, CalibrateError> {
+    fn in_turns(&self, chains: &[&Chain], rounds: usize, reader: [f64; 2]) -> Result<Vec<f64>, CalibrateError> {
         let mut models = chains.iter().map(|chain| self.model(chain)).collect::<Result<Vec<Timed>, _>>()?;
         models.push(self.empty()?);
         Self::turns(&mut models, rounds, reader)
@@ -239,7 +240,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Runs models in turns: nanoseconds of a call of each, without those of nodes that read results.
-    fn turns(models: &mut [Timed], rounds: usize, reader: f64) -> Result<Vec<f64>, CalibrateError> {
+    fn turns(models: &mut [Timed], rounds: usize, reader: [f64; 2]) -> Result<Vec<f64>, CalibrateError> {
         let mut samples: Vec<Vec<f64>> = vec![Vec::new(); models.len()];
         for _ in 0..rounds {
             for (timed, samples) in models.iter_mut().zip(samples.iter_mut()) {
@@ -253,7 +254,8 @@ impl<'a> Bench<'a> {
                 samples.push(timed.run()?);
             }
         }
-        let read = models.iter().map(|timed| timed.readers as f64 * reader);
+        let read =
+            models.iter().map(|timed| timed.readers.iter().zip(reader).map(|(&n, ns)| n as f64 * ns).sum::<f64>());
         Ok(samples.into_iter().zip(read).map(|(samples, read)| low(samples) - read).collect())
     }
 
@@ -267,15 +269,26 @@ impl<'a> Bench<'a> {
 
     fn model(&self, chain: &Chain) -> Result<Timed, CalibrateError> {
         let copies = self.copies(chain);
-        let piled = chain.last().map_or(0, |case| result_bytes(case, self.block)).saturating_mul(copies as u64);
+        let bytes = chain.last().map_or(0, |case| result_bytes(case, self.block));
+        let mut results = Vec::new();
         let mut sketch = Sketch::new();
         for copy in 0..copies {
             let mut input: Option<String> = None;
             for case in chain {
                 input = Some(add(&mut sketch, case, copy, input.as_deref(), self.block)?);
             }
-            if piled > RESULTS {
-                sketch.read_last();
+            results.push(sketch.last_results());
+        }
+        if bytes.saturating_mul(copies as u64) > RESULTS && copies > OPERANDS {
+            let behind = if bytes > RESULTS / OPERANDS as u64 { OPERANDS } else { copies };
+            for (copy, names) in results.iter().enumerate() {
+                let later = results.get(copy + behind).map_or(&[][..], Vec::as_slice);
+                for (at, name) in names.iter().enumerate() {
+                    match later.get(at) {
+                        Some(other) => sketch.read_behind(name, other),
+                        None => drop(sketch.read(name)),
+                    }
+                }
             }
         }
         Timed::load(self.runtime, sketch, self.threads)
