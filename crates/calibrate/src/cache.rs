@@ -13,7 +13,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The format of caches that this version reads: another one where the meaning of a case or of its time changes.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -52,6 +52,33 @@ pub(super) fn weight_bytes(case: &Case, block: u64) -> u64 {
     }
 }
 
+/// Bytes that a node leaves, in all of its results; 0 of an op that this version can't make a model of.
+pub(super) fn result_bytes(case: &Case, block: u64) -> u64 {
+    let padded = |c: u64| c.next_multiple_of(block);
+    let floats = |dims: &[u64]| dims.iter().fold(4_u64, |bytes, &dim| bytes.saturating_mul(dim));
+    match case {
+        Case::Conv(s, ConvKernel::Plain) => floats(&[s.n, s.m, s.oh, s.ow]),
+        Case::Conv(s, _) => floats(&[s.n, padded(s.m), s.oh, s.ow]),
+        Case::Volume(s) => floats(&[s.image.n, s.image.m, s.od, s.image.oh, s.image.ow]),
+        Case::Reorder(_, _, [n, c, h, w]) => floats(&[*n, padded(*c), *h, *w]),
+        Case::Transpose(shape, _, width) => (floats(shape) / 4).saturating_mul(*width),
+        Case::Elementwise(_, elements, _) => floats(&[*elements]),
+        Case::Pool(Pool::Max | Pool::Average, s, _) => floats(&[s.n, padded(s.c), s.oh, s.ow]),
+        Case::Pool(_, s, _) => floats(&[s.n, padded(s.c)]),
+        Case::Resize(_, s, _) => floats(&[s.n, padded(s.c), s.to[0], s.to[1]]),
+        Case::Copy { bytes, .. } => *bytes,
+        Case::Gemm(s) => floats(&[s.batch, s.m, s.n]),
+        Case::Softmax(s) => floats(&[s.outer, s.length, s.inner]),
+        Case::Reduce(s) => floats(&[s.outer, s.inner]),
+        Case::Attention(s, _) => floats(&[s.heads, s.queries, s.value_width]),
+        Case::Projection(s, _) => floats(&[s.rows, s.heads, s.width]),
+        _ => 0,
+    }
+}
+
+/// So many operands are read in turns: as networks do, copies together read and write more than one operand and its result.
+pub(super) const OPERANDS: usize = 4;
+
 struct Adding<'a> {
     sketch: &'a mut Sketch,
     copy: usize,
@@ -60,12 +87,17 @@ struct Adding<'a> {
 }
 
 impl Adding<'_> {
-    /// The first operand: what is given, or a constant that all copies share.
+    /// The first operand: what is given, or a constant that every fourth copy shares.
     fn x(&mut self, dims: &[u64]) -> Result<String, CalibrateError> {
         match self.input {
             Some(name) => Ok(name.to_owned()),
-            None => self.sketch.floats(&format!("x{dims:?}"), dims),
+            None => self.sketch.floats(&self.operand("x"), dims),
         }
+    }
+
+    /// The name of an operand that every fourth copy shares.
+    fn operand(&self, what: &str) -> String {
+        format!("{what}.{}", self.copy % OPERANDS)
     }
 
     fn name(&self, what: &str) -> String {
@@ -154,7 +186,7 @@ impl Adding<'_> {
     }
 
     fn transpose(&mut self, shape: &[u64], perm: &[usize], width: u64) -> Result<String, CalibrateError> {
-        let x = self.sketch.elements(&format!("x{shape:?}"), shape, width)?;
+        let x = self.sketch.elements(&self.operand("x"), shape, width)?;
         let perm: Vec<u64> = perm.iter().map(|&axis| axis as u64).collect();
         Ok(self.node("Transpose", "", &[&x], &[("perm", Value::Ints(&perm))]))
     }
@@ -172,7 +204,8 @@ impl Adding<'_> {
             }
         };
         let positive = matches!(op, "Log" | "Sqrt" | "Pow" | "Div" | "Reciprocal");
-        let x = if positive { self.sketch.positives("x", &dims)? } else { self.sketch.floats("x", &dims)? };
+        let name = self.operand("x");
+        let x = if positive { self.sketch.positives(&name, &dims)? } else { self.sketch.floats(&name, &dims)? };
         let domain = ELEMENTWISE.iter().find(|(name, _)| *name == op).map_or("", |(_, domain)| domain);
         let mut inputs = vec![x];
         match op {
@@ -182,7 +215,7 @@ impl Adding<'_> {
                 inputs.push(self.sketch.numbers("low", &[], &[0.0]));
                 inputs.push(self.sketch.numbers("high", &[], &[6.0]));
             }
-            _ if is_binary(op) => inputs.push(self.sketch.positives("other", &other)?),
+            _ if is_binary(op) => inputs.push(self.sketch.positives(&self.operand("other"), &other)?),
             _ => {}
         }
         let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
@@ -236,7 +269,7 @@ impl Adding<'_> {
         match kind {
             Copy::Concat => {
                 let dims = [rows(2 * columns), columns];
-                let (x, other) = (self.x(&dims)?, self.sketch.floats("other", &dims)?);
+                let (x, other) = (self.x(&dims)?, self.sketch.floats(&self.operand("other"), &dims)?);
                 Ok(self.node("Concat", "", &[&x, &other], &[("axis", Value::Int(1))]))
             }
             Copy::Split => {

@@ -180,6 +180,8 @@ pub struct Calibration {
     machine: Machine,
     measured: Vec<Measurement>,
     shares: BTreeMap<u64, Share>,
+    /// Numbers of threads of which nothing is left, since other programs had the cores.
+    busy: Vec<u64>,
 }
 
 impl Calibration {
@@ -194,7 +196,26 @@ impl Calibration {
         table.map_err(|why| CalibrateError::Table { why })
     }
 
-    /// How far off the table is on more threads than the first number, for people; nothing if one number was measured.
+    /// Without the numbers of threads on which other programs had the cores: not even large convolutions, which the runtime shares among
+    /// threads, were faster than on one. What follows from other numbers is better than what such times say.
+    #[must_use]
+    pub fn without_busy(mut self) -> Calibration {
+        let more = self.machine.threads.iter().skip(1).copied();
+        self.busy.extend(more.filter(|threads| self.shares.get(threads).is_some_and(is_busy)));
+        let Machine { threads, node_ns, off_percent, .. } = &mut self.machine;
+        for busy in &self.busy {
+            let Some(place) = threads.iter().position(|known| known == busy) else { continue };
+            threads.remove(place);
+            node_ns.remove(place);
+            // There is none of the first number.
+            off_percent.remove(place - 1);
+            self.shares.remove(busy);
+        }
+        self
+    }
+
+    /// How far off the table is on more threads than the first number, for people, and which numbers could not be measured; nothing if one
+    /// number was asked for.
     pub fn off(&self) -> Vec<String> {
         let Machine { threads, off_percent, .. } = &self.machine;
         let line = |(threads, percent): (&u64, &u64)| {
@@ -202,9 +223,23 @@ impl Calibration {
                 "on {threads} threads: half of the ops that were measured are within {percent} % of what the table says"
             )
         };
-        threads.iter().skip(1).zip(off_percent).map(line).collect()
+        let busy = |threads: &u64| {
+            format!(
+                "on {threads} threads: not measured, since not even large convolutions were faster than on one; other programs had the \
+                 cores. The table says what follows from other numbers; measure again when nothing else runs"
+            )
+        };
+        threads.iter().skip(1).zip(off_percent).map(line).chain(self.busy.iter().map(busy)).collect()
     }
 }
+
+/// Whether other programs had the cores when times on several threads were taken: the runtime shares large convolutions among threads.
+fn is_busy(share: &Share) -> bool {
+    LARGE.iter().all(|grid| share.serial.contains(*grid))
+}
+
+/// Grids whose long ops are shared among threads.
+const LARGE: [&str; 3] = ["conv-blocked-pointwise", "conv-blocked-regular", "conv-plain-im2col"];
 
 /// Points of a grid that are measured on more threads, about.
 const FEW: usize = 8;
@@ -234,6 +269,7 @@ pub fn calibrate(
         block,
         node_ns: Vec::new(),
         off_percent: Vec::new(),
+        derived: None,
     };
     let (mut before, mut measured, mut shares) = (0, Vec::new(), BTreeMap::new());
     for (turn, &threads) in options.threads.iter().enumerate() {
@@ -259,7 +295,7 @@ pub fn calibrate(
             machine.off_percent.push(off);
         }
     }
-    let calibration = Calibration { machine, measured, shares };
+    let calibration = Calibration { machine, measured, shares, busy: Vec::new() };
     calibration.costs()?;
     Ok(calibration)
 }

@@ -84,6 +84,7 @@ pub(super) struct Sketch {
     graph: GraphProto,
     /// Tensors that are fed, because the runtime would prepare constants when it loads them.
     pub(super) feeds: Vec<Tensor>,
+    readers: [usize; 2],
 }
 
 impl Sketch {
@@ -144,6 +145,31 @@ impl Sketch {
         if let Some(node) = self.graph.node.last_mut() {
             node.output.push(name);
         }
+    }
+
+    /// Has the runtime know who reads a value last: behind it the memory is free for another one. A Shape reads none of its numbers.
+    pub(super) fn read(&mut self, name: &str) -> String {
+        let shape = format!("{name}.shape.{}", self.readers[0]);
+        self.readers[0] += 1;
+        self.node("Shape", "", &[name], &shape, &[])
+    }
+
+    /// The same, but not before another value of the same shape is there: it is viewed in the shape of that one.
+    pub(super) fn read_behind(&mut self, name: &str, other: &str) {
+        let shape = self.read(other);
+        self.readers[1] += 1;
+        let view = self.node("Reshape", "", &[name, &shape], &format!("{name}.view"), &[]);
+        self.read(&view);
+    }
+
+    /// The results of the last node.
+    pub(super) fn last_results(&self) -> Vec<String> {
+        self.graph.node.last().map(|node| node.output.clone()).unwrap_or_default()
+    }
+
+    /// Nodes that read values so: those that are a Shape, and those that are a Reshape.
+    pub(super) fn readers(&self) -> [usize; 2] {
+        self.readers
     }
 
     fn has(&self, name: &str) -> bool {

@@ -3,8 +3,8 @@
 #[path = "../../relayout/tests/common/runtime.rs"]
 mod runtime;
 
-use crate::{CalibrateError, CalibrateOptions, calibrate, check, few_of};
-use relayout::targets::measured::{Machine, MeasuredCosts, specs};
+use crate::{CalibrateError, CalibrateOptions, Calibration, LARGE, calibrate, check, few_of};
+use relayout::targets::measured::{Machine, MeasuredCosts, Share, specs};
 use runtime::runtime;
 
 fn options() -> CalibrateOptions {
@@ -29,12 +29,37 @@ fn a_few_points_are_spread_over_all_of_them() {
 }
 
 #[test]
+fn threads_that_make_no_large_convolution_faster_are_left_out_of_a_table() {
+    let share = |serial: &[&str]| Share { permille: 600, serial: serial.iter().map(|&grid| grid.to_owned()).collect() };
+    let machine = Machine {
+        machine: "a busy machine".to_owned(),
+        date: "2026-11-30".to_owned(),
+        runtime: "ONNX Runtime 1.31.1".to_owned(),
+        threads: vec![1, 2, 4],
+        block: 16,
+        node_ns: vec![100, 110, 120],
+        off_percent: vec![6, 7],
+        derived: None,
+    };
+    // One grid that was faster is enough to know that threads were there.
+    let shares = [(2, share(&LARGE)), (4, share(&LARGE[..2]))].into();
+    let left = Calibration { machine, measured: Vec::new(), shares, busy: Vec::new() }.without_busy();
+    let Machine { threads, node_ns, off_percent, .. } = &left.machine;
+    assert_eq!((&threads[..], &node_ns[..], &off_percent[..]), (&[1, 4][..], &[100, 120][..], &[7][..]));
+    assert_eq!(left.shares.keys().collect::<Vec<_>>(), [&4]);
+    let told = left.off();
+    assert!(told.len() == 2 && told[0].starts_with("on 4 threads: half of"), "{told:?}");
+    assert!(told[1].starts_with("on 2 threads: not measured, since not even large convolutions"), "{told:?}");
+    assert!(LARGE.iter().all(|grid| specs().iter().any(|spec| spec.name == *grid)));
+}
+
+#[test]
 fn every_grid_is_measured_and_the_table_can_be_held_against_other_shapes() {
     let mut heard = Vec::new();
     let calibration = calibrate(runtime(), &options(), &mut |done, of| heard.push((done, of))).unwrap();
     let text = calibration.text();
     let costs = MeasuredCosts::parse("measured", &text).unwrap();
-    let Machine { machine, date, runtime: version, threads, block, node_ns, off_percent } = costs.machine();
+    let Machine { machine, date, runtime: version, threads, block, node_ns, off_percent, derived } = costs.machine();
     assert_eq!((machine.as_str(), date.as_str(), &threads[..]), ("a machine under test", "2026-11-21", &[1, 2][..]));
     assert!(version.starts_with("ONNX Runtime 1."), "{version}");
     assert!(
@@ -42,6 +67,7 @@ fn every_grid_is_measured_and_the_table_can_be_held_against_other_shapes() {
         "{block} {node_ns:?}"
     );
     assert_eq!((off_percent.len(), calibration.off().len()), (1, 1));
+    assert!(derived.is_none());
     assert_eq!(text.matches("[grid.").count(), specs().len());
     assert_eq!(text.matches("[threads.").count(), 1);
     let two = costs.clone().on_threads(2).unwrap();

@@ -67,6 +67,8 @@ pub unsafe extern "C" fn relayout_targets(json: *mut *mut c_char, error: *mut *m
 /// - `block`, for target `ort-cpu`: channels of a block, 16 for hosts with AVX-512 and 8 for others; by default that of this machine
 /// - `guard`, for target `ort-cpu`: false leaves out the guard that makes a model fail on hosts of another block, where it computes
 ///   wrong numbers
+/// - `machine`, for target `ort-cpu`: the kind of machine that the model will run on, `"avx512-server"`, `"avx512-desktop"`,
+///   `"avx2-desktop"` or `"avx2-laptop"`: its blocks, and the built-in table of its costs
 /// - `costs`, for targets `ort-cpu`, `ort-nhwc` and `cuda-tensorcore`: a file with a table of costs that `relayout calibrate` wrote
 /// - `threads`, for target `ort-cpu`: threads that the model will run on, 1 by default, 0 for as many as the machine has cores; costs on
 ///   numbers of threads that were not measured follow from those that were

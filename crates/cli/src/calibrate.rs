@@ -52,7 +52,7 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
         }
         return say(check.to_string().trim_end());
     }
-    let calibration = measure(&runtime, &options, &mut progress).map_err(Failure::model)?;
+    let calibration = measure(&runtime, &options, &mut progress).map_err(Failure::model)?.without_busy();
     drop(bar);
     if !quiet() {
         calibration.off().iter().for_each(|line| tell(&format!("{line}\n")));

@@ -2,7 +2,7 @@
 
 pub use crate::ort_cpu::costs::{
     Activation, Attention, AttentionShape, AxisShape, BuiltinTable, Case, ConvKernel, ConvShape, Copy, ELEMENTWISE,
-    GemmShape, Machine, MeasuredCosts, ORT_CPU, Pool, PoolShape, Projection, ProjectionShape, Reorder, ResizeShape,
-    Scaling, Share, Side, Spec, Spread, Timed, VolumeShape, is_binary, specs,
+    GemmShape, MACHINES, Machine, MeasuredCosts, ORT_CPU, Pool, PoolShape, Projection, ProjectionShape, Reorder,
+    ResizeShape, Scaling, Share, Side, Spec, Spread, Timed, VolumeShape, is_binary, specs,
 };
 pub use crate::shared::tables::{CostsError, Measurement, points_of};

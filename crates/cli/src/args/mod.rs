@@ -20,6 +20,7 @@ use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint
 use relayout::machine::Fitting;
 use relayout::request::dim;
 use relayout::targets::Release;
+use relayout::targets::measured::MACHINES;
 use relayout::{IoLayout, Size};
 use std::path::PathBuf;
 
@@ -189,6 +190,11 @@ pub(crate) struct Decide {
     /// Channels of a block, for target ort-cpu: 16 for hosts with AVX-512, 8 for others; by default that of this machine
     #[arg(long, value_name = "CHANNELS", value_parser = ["8", "16"])]
     pub(crate) block: Option<String>,
+
+    /// Kind of machine that the model will run on, for target ort-cpu: its blocks and the built-in table of its costs. By default the
+    /// blocks of this machine, and the table that is usual for them
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(MACHINES.map(|machine| machine.name)))]
+    pub(crate) machine: Option<String>,
 
     /// For targets ort-cpu, ort-nhwc and cuda-tensorcore: a table of costs that `relayout calibrate` wrote, in place of the built-in one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

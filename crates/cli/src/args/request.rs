@@ -18,6 +18,7 @@ impl Decide {
         request.chosen.clone_from(&self.chosen);
         request.block = self.block.as_deref().and_then(|channels| Block::of(channels.parse().ok()?));
         request.no_guard = self.no_guard;
+        request.machine.clone_from(&self.machine);
         request.costs.clone_from(&self.costs);
         request.threads = self.threads.map(u64::from);
         request.dims.extend(self.dims.iter().cloned());

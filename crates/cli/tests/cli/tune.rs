@@ -139,7 +139,7 @@ fn times_of_another_host_are_refused_and_damaged_ones_set_aside() {
             "{line}"
         );
     }
-    for damaged in [&text[..text.len() / 2], "", "{}", &text.replacen("\"format\": 1", "\"format\": 0", 1)] {
+    for damaged in [&text[..text.len() / 2], "", "{}", &text.replacen("\"format\": 2", "\"format\": 0", 1)] {
         fs::write(&cache, damaged).unwrap();
         let run = tuned(&out, &cache, &["--tune-seconds", "0"]);
         assert!(run.code == 0 && run.err.contains("was damaged, or of another version, and is now"), "{run:?}");

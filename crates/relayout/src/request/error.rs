@@ -48,6 +48,15 @@ pub enum RequestError {
         /// The option that it contradicts.
         other: &'static str,
     },
+    /// The machine that is asked for has other blocks than those that are asked for.
+    MachineOfBlock {
+        /// The machine.
+        machine: &'static str,
+        /// Channels of its blocks.
+        block: u64,
+        /// Channels of those that are asked for.
+        asked: u64,
+    },
     /// Sizes are to be written into the file, and this one is a range.
     FixedRange {
         /// The dim.
@@ -113,6 +122,11 @@ impl RequestError {
             RequestError::Together { option, other } => {
                 format!("{} and {} exclude each other; leave out one of them", name(option), name(other))
             }
+            RequestError::MachineOfBlock { machine, block, asked } => format!(
+                "{} `{machine}` has blocks of {block}, and {} says {asked}; leave out one of them",
+                name("machine"),
+                name("block")
+            ),
             RequestError::FixedRange { name: dim } => {
                 format!("{} writes numbers, and {} {dim} is a range", name("fix_sizes"), name("dims"))
             }

@@ -86,6 +86,8 @@ pub struct Request {
     pub block: Option<Block>,
     /// Whether files for target `ort-cpu` lack the guard that makes them fail on hosts of another block.
     pub no_guard: bool,
+    /// The kind of machine that decisions are for, for target `ort-cpu`: the name of a built-in table of costs.
+    pub machine: Option<String>,
     /// A table of costs, for targets `ort-cpu`, `ort-nhwc` and `cuda-tensorcore`.
     pub costs: Option<PathBuf>,
     /// Threads that the result will run on, for target `ort-cpu` and for tuning; 0 for as many as the machine has cores.
@@ -143,6 +145,7 @@ impl Default for Request {
             runtime: None,
             session_providers: Vec::new(),
             block: None,
+            machine: None,
             no_guard: false,
             costs: None,
             threads: None,
@@ -210,7 +213,7 @@ impl Request {
         let asked = Asked {
             target: self.target.as_deref(),
             provider: self.provider.as_deref(),
-            block: self.block,
+            block: self.block.or_else(|| self.machine_block()),
             threads: self.threads,
             runtime: self.runtime.as_deref(),
         };

@@ -5,6 +5,7 @@ use crate::machine::MOST_THREADS;
 use relayout_ir::op::MICROSOFT;
 use relayout_target_api::Numerics;
 use relayout_target_api::hints::Size;
+use relayout_targets::measured::BuiltinTable;
 use relayout_targets::{Block, Provider, TargetError};
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ pub(super) fn set(request: &mut Request, option: &'static str, value: &OsStr) ->
         "session_providers" => request.session_providers.push(given.text()?.to_owned()),
         "block" => request.block = Some(given.block()?),
         "guard" => request.no_guard = !given.flag()?,
+        "machine" => request.machine = Some(given.machine()?),
         "costs" => request.costs = Some(given.path()),
         "threads" => request.threads = Some(given.number(MOST_THREADS)?),
         "dims" => {
@@ -127,6 +129,11 @@ impl<'v> Given<'v> {
         let text = self.text()?;
         let block = text.parse().ok().and_then(Block::of);
         block.ok_or_else(|| self.wrong(format!("`{text}` is neither 8 nor 16")))
+    }
+
+    fn machine(&self) -> Result<String, RequestError> {
+        let table = BuiltinTable::of_machine(self.text()?).map_err(|why| self.wrong(why))?;
+        Ok(table.name.to_owned())
     }
 
     fn numerics(&self) -> Result<Numerics, RequestError> {

@@ -66,6 +66,7 @@ pub const OPTIONS: &[RequestOption] = &[
     option("session_providers", None, Takes::List),
     option("block", Some("block"), Takes::One),
     option("guard", Some("no-guard"), Takes::Flag),
+    option("machine", Some("machine"), Takes::One),
     option("costs", Some("costs"), Takes::One),
     option("threads", Some("threads"), Takes::One),
     option("dims", Some("dim"), Takes::Table),

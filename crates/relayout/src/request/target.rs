@@ -5,7 +5,7 @@ use relayout_fsio::read_text;
 use relayout_target_api::Target;
 use relayout_targets::device::DeviceCosts;
 use relayout_targets::gpu::GpuCosts;
-use relayout_targets::measured::MeasuredCosts;
+use relayout_targets::measured::{BuiltinTable, MeasuredCosts};
 use relayout_targets::{
     Block, FunctionTarget, OnnxRuntime, OrtCpu, OrtNhwc, Provider, Release, builtin, parse, threads_asked,
 };
@@ -108,15 +108,9 @@ impl Request {
     }
 
     fn on_processor(&self) -> Result<OrtCpu, RequestError> {
-        let target = OrtCpu::new(self.block.unwrap_or_else(Block::of_host))?;
-        let target = match (&self.costs, self.threads) {
-            (Some(path), None) => target.with_costs(measured(path)?),
-            (Some(path), Some(threads)) => {
-                let threads = threads_asked(usize::try_from(threads).unwrap_or(usize::MAX)) as u64;
-                target.with_costs(measured(path)?.on_threads(threads).map_err(RequestError::Costs)?)
-            }
-            (None, Some(threads)) => target.on_threads(threads)?,
-            (None, None) => target,
+        let target = match self.machine_table()? {
+            Some(table) => OrtCpu::for_machine(&table, self.threads.unwrap_or(1))?,
+            None => self.on_block(self.block.unwrap_or_else(Block::of_host))?,
         };
         let target = match &self.runtime {
             Some(runtime) => match release(runtime)? {
@@ -138,6 +132,31 @@ impl Request {
         self.provider.is_none() && self.is_builtin("onnx")
     }
 
+    /// The table of the machine that is asked for, if one is.
+    fn machine_table(&self) -> Result<Option<BuiltinTable>, RequestError> {
+        let wrong = |why| RequestError::Value { option: "machine", why };
+        self.machine.as_deref().map(BuiltinTable::of_machine).transpose().map_err(wrong)
+    }
+
+    /// The block of the machine that is asked for.
+    pub(super) fn machine_block(&self) -> Option<Block> {
+        Block::of(self.machine_table().ok()??.block)
+    }
+
+    /// Target `ort-cpu` for hosts of this block, by the costs that are asked for.
+    fn on_block(&self, block: Block) -> Result<OrtCpu, RequestError> {
+        let target = OrtCpu::new(block)?;
+        Ok(match (&self.costs, self.threads) {
+            (Some(path), None) => target.with_costs(measured(path)?),
+            (Some(path), Some(threads)) => {
+                let threads = threads_asked(usize::try_from(threads).unwrap_or(usize::MAX)) as u64;
+                target.with_costs(measured(path)?.on_threads(threads).map_err(RequestError::Costs)?)
+            }
+            (None, Some(threads)) => target.on_threads(threads)?,
+            (None, None) => target,
+        })
+    }
+
     /// That no option is set which only other targets have.
     fn check_of_target(&self) -> Result<(), RequestError> {
         let on_processor = self.is_builtin("ort-cpu") && self.provider.is_none();
@@ -145,6 +164,7 @@ impl Request {
         let measured = self.is_builtin("cuda-tensorcore") || self.is_builtin("ort-nhwc") || self.provider.is_some();
         let given = [
             ("block", self.block.is_some()),
+            ("machine", self.machine.is_some()),
             ("guard", self.no_guard),
             ("costs", self.costs.is_some() && !measured),
             ("threads", self.threads.is_some() && !self.tune),
@@ -184,16 +204,30 @@ impl Request {
             ("target", self.target.is_some(), "target_file", self.target_file.is_some()),
             ("target", self.target.is_some(), "target_text", self.target_text.is_some()),
             ("provider", self.provider.is_some() && described, self.described_by(), true),
+            ("machine", self.machine.is_some(), "costs", self.costs.is_some()),
             ("fix_sizes", self.fix_sizes, "tune", self.tune),
             ("fix_sizes", self.fix_sizes, "proof", self.proof.is_some()),
         ];
         if let Some((option, _, other, _)) = excluded.into_iter().find(|(_, one, _, two)| *one && *two) {
             return Err(RequestError::Together { option, other });
         }
+        self.check_blocks()?;
         let range = self.dims.iter().find(|(_, size)| size.number().is_none());
         match range.filter(|_| self.fix_sizes) {
             Some((name, _)) => Err(RequestError::FixedRange { name: name.clone() }),
             None => Ok(()),
+        }
+    }
+
+    /// That a machine is one of the blocks that are asked for.
+    fn check_blocks(&self) -> Result<(), RequestError> {
+        match (self.machine_table()?, self.block) {
+            (Some(machine), Some(asked)) if machine.block != asked.channels() => Err(RequestError::MachineOfBlock {
+                machine: machine.name,
+                block: machine.block,
+                asked: asked.channels(),
+            }),
+            _ => Ok(()),
         }
     }
 

@@ -16,6 +16,7 @@ fn a_value_of(option: &RequestOption) -> &'static str {
         ("provider", _) => "webgpu@1.27",
         ("allow", _) => "com.microsoft",
         ("block", _) => "8",
+        ("machine", _) => "avx2-laptop",
         ("threads" | "price_moves" | "tune_seconds", _) => "2",
         ("numerics", _) => "exact",
         ("runtime", _) => "1.28",

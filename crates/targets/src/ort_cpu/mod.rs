@@ -34,7 +34,7 @@ use crate::TargetError;
 use crate::shared::data::DataTarget;
 use crate::shared::numbers;
 use crate::shared::tables::CostsError;
-use costs::{Copy, MeasuredCosts, Reorder, Side};
+use costs::{BuiltinTable, Copy, MeasuredCosts, Reorder, Side};
 use machine::Machine;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, NodeId, OpName, ValueId};
@@ -105,6 +105,17 @@ impl OrtCpu {
         Ok(self.with(|machine| Machine { costs, ..machine }, !usual))
     }
 
+    /// The target for a kind of machine ([`MACHINES`](costs::MACHINES)), in its blocks and with its costs on so many threads, 0 for as many as
+    /// this machine has cores.
+    ///
+    /// # Errors
+    /// [`TargetError::Malformed`] if the built-in data does not read.
+    pub fn for_machine(machine: &BuiltinTable, threads: u64) -> Result<OrtCpu, TargetError> {
+        let threads = threads_asked(usize::try_from(threads).unwrap_or(usize::MAX)) as u64;
+        let costs = machine.costs().and_then(|costs| costs.on_threads(threads)).map_err(|e| malformed(&e))?;
+        Ok(OrtCpu::new(Block::of(machine.block).unwrap_or(Block::B8))?.with_costs(costs))
+    }
+
     /// For hosts whose ONNX Runtime is of this release. Without one files may have what only newer releases run; they say so in their
     /// metadata then, and the report does.
     #[must_use]
@@ -140,8 +151,12 @@ pub fn threads_asked(asked: usize) -> usize {
 
 /// The built-in table for ops of hosts with such blocks on this many threads.
 fn builtin(block: Block, threads: u64) -> Result<MeasuredCosts, TargetError> {
-    let malformed = |e: CostsError| TargetError::Malformed { name: "ort-cpu".to_owned(), why: e.to_string() };
-    MeasuredCosts::builtin(block.channels(), threads).map_err(malformed)
+    MeasuredCosts::builtin(block.channels(), threads).map_err(|e| malformed(&e))
+}
+
+/// Built-in data that does not read.
+fn malformed(e: &CostsError) -> TargetError {
+    TargetError::Malformed { name: "ort-cpu".to_owned(), why: e.to_string() }
 }
 
 /// The passes for a machine.
@@ -178,8 +193,12 @@ fn source_of(costs: &MeasuredCosts) -> String {
     let threads = if costs.threads() == 1 { "1 thread".to_owned() } else { format!("{} threads", costs.threads()) };
     let measured: Vec<String> = m.threads.iter().map(u64::to_string).collect();
     let derived = format!(" (derived from {})", measured.join(" and "));
-    let derived = if costs.is_derived() { derived.as_str() } else { "" };
+    let derived = if m.threads.contains(&costs.threads()) { "" } else { derived.as_str() };
     let grids = format!("measured on {} with {}, {threads}{derived}, {}", m.machine, m.runtime, m.date);
+    let grids = match &m.derived {
+        Some(how) => format!("derived from what was {grids}: {how}"),
+        None => grids,
+    };
     match costs.timed().filter(|timed| !timed.is_empty()) {
         Some(timed) => format!("{}; all others {grids}", timed.source()),
         None => grids,

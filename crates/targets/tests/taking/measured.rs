@@ -24,6 +24,7 @@ fn cpu(block: Block) -> MeasuredCosts {
         block: block.channels(),
         node_ns: vec![NODE_NS],
         off_percent: Vec::new(),
+        derived: None,
     };
     let grids = specs().into_iter().map(|spec| {
         measurement(&spec.name, &spec.axes, |point| spec.case(point, block.channels()).work(block.channels()))

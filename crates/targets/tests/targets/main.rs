@@ -4,6 +4,7 @@ mod form_cases;
 mod gpu;
 mod hints;
 mod lift;
+mod machines;
 mod measured;
 mod predict;
 #[path = "../taking/mod.rs"]

@@ -18,6 +18,7 @@ fn machine() -> Machine {
         block: BLOCK,
         node_ns: vec![100],
         off_percent: Vec::new(),
+        derived: None,
     }
 }
 

@@ -25,5 +25,5 @@ pub use case::{
 pub use products::{Attention, AttentionShape, GemmShape, Projection, ProjectionShape};
 pub use scaling::Share;
 pub use specs::{ELEMENTWISE, Spec, is_binary, specs};
-pub use table::{BuiltinTable, Machine, MeasuredCosts, ORT_CPU};
+pub use table::{BuiltinTable, MACHINES, Machine, MeasuredCosts, ORT_CPU};
 pub use timed::Timed;

@@ -20,22 +20,51 @@ pub struct BuiltinTable {
     pub block: u64,
     /// Threads per op of its times, the fewest if there are several.
     pub threads: u64,
-    /// What messages call it.
+    /// What messages call it: the kind of machine, if it is the table of one.
     pub name: &'static str,
     /// What it says.
     pub text: &'static str,
 }
 
-/// The tables that come with the target `ort-cpu`: of each block those of fewer threads first. Those of blocks of 16 were measured on two
-/// machines, so their times do not say what threads share; the one for blocks of 8 does.
+/// The tables by which target `ort-cpu` decides if neither a machine nor a table is said: of each block those of fewer threads first. Those of
+/// blocks of 16 were measured on two machines, so their times do not say what threads share; the one for blocks of 8 does.
 pub const ORT_CPU: [BuiltinTable; 3] = [
-    builtin(16, 1, "blocks-of-16.1-thread.toml", include_str!("blocks-of-16.1-thread.toml")),
-    builtin(16, 2, "blocks-of-16.2-threads.toml", include_str!("blocks-of-16.2-threads.toml")),
-    BLOCKS_OF_8,
+    AVX512_SERVER,
+    builtin(16, 2, "blocks-of-16.2-threads", include_str!("blocks-of-16.2-threads.toml")),
+    AVX2_DESKTOP,
 ];
 
-/// The table of one machine on one thread and on several.
-const BLOCKS_OF_8: BuiltinTable = builtin(8, 1, "blocks-of-8.toml", include_str!("blocks-of-8.toml"));
+/// The kinds of machines that have a table: files are decided for one of them on any other. A table says on which machine it was measured,
+/// or from which other one it was derived and how.
+pub const MACHINES: [BuiltinTable; 4] = [AVX512_SERVER, AVX512_DESKTOP, AVX2_DESKTOP, AVX2_LAPTOP];
+
+const AVX512_SERVER: BuiltinTable = builtin(16, 1, "avx512-server", include_str!("avx512-server.toml"));
+const AVX512_DESKTOP: BuiltinTable = builtin(16, 1, "avx512-desktop", include_str!("avx512-desktop.toml"));
+/// Of this machine one thread and several were measured.
+const AVX2_DESKTOP: BuiltinTable = builtin(8, 1, "avx2-desktop", include_str!("avx2-desktop.toml"));
+const AVX2_LAPTOP: BuiltinTable = builtin(8, 1, "avx2-laptop", include_str!("avx2-laptop.toml"));
+
+impl BuiltinTable {
+    /// The table of a kind of machine.
+    ///
+    /// # Errors
+    /// There is none of this name; the message lists those that there are.
+    pub fn of_machine(name: &str) -> Result<BuiltinTable, String> {
+        let found = MACHINES.iter().find(|table| table.name == name).copied();
+        found.ok_or_else(|| {
+            let names = MACHINES.map(|table| table.name).join(", ");
+            format!("`{name}`: there is no machine of this name; the built-in ones are {names}")
+        })
+    }
+
+    /// What it says.
+    ///
+    /// # Errors
+    /// None for the tables as they are built in, which a test reads.
+    pub fn costs(&self) -> Result<MeasuredCosts, CostsError> {
+        MeasuredCosts::parse(self.name, self.text)
+    }
+}
 
 const fn builtin(block: u64, threads: u64, name: &'static str, text: &'static str) -> BuiltinTable {
     BuiltinTable { block, threads, name, text }
@@ -67,6 +96,9 @@ pub struct Machine {
     /// not measured.
     #[serde(default)]
     pub off_percent: Vec<u64>,
+    /// If the times were not measured but follow from another table: from which one, and how. The rest of this is what that one says.
+    #[serde(default)]
+    pub derived: Option<String>,
 }
 
 /// What ops cost on a machine that was measured.
@@ -134,7 +166,7 @@ impl MeasuredCosts {
         let block = ORT_CPU.iter().find(|table| table.block == block).unwrap_or(first).block;
         let of_block = || ORT_CPU.iter().filter(|table| table.block == block);
         let table = of_block().find(|table| table.threads == threads).or_else(|| of_block().next()).unwrap_or(first);
-        MeasuredCosts::parse(table.name, table.text)?.on_threads(threads)
+        table.costs()?.on_threads(threads)
     }
 
     /// A table of measurements on the first number of threads, and of what each other number leaves of these times. The measurements are
@@ -172,11 +204,7 @@ impl MeasuredCosts {
         let threads = threads.max(1);
         let measured = self.machine.threads.first().copied().unwrap_or(1);
         let alone = self.machine.threads.len() == 1;
-        let elsewhere = if alone && threads != measured {
-            Some(MeasuredCosts::parse(BLOCKS_OF_8.name, BLOCKS_OF_8.text)?.fewest)
-        } else {
-            None
-        };
+        let elsewhere = if alone && threads != measured { Some(AVX2_DESKTOP.costs()?.fewest) } else { None };
         let more = &elsewhere.as_ref().unwrap_or(&self.fewest).more;
         let ratio = |part: &dyn Fn(u64) -> f64| part(threads) / part(measured);
         let of = |(name, grid): (&String, &Grid)| {
@@ -192,7 +220,7 @@ impl MeasuredCosts {
     /// The text of a table, the same for the same measurements.
     #[must_use]
     pub fn text(machine: &Machine, measured: &[Measurement], shares: &BTreeMap<u64, Share>) -> String {
-        let Machine { machine: processor, date, runtime, threads, block, node_ns, off_percent } = machine;
+        let Machine { machine: processor, date, runtime, threads, block, node_ns, off_percent, derived } = machine;
         let mut out = format!(
             "# What ops of ONNX Runtime cost, measured by `relayout calibrate`. Each list `ns` has the nanoseconds of one op at every\n\
              # point of its axes, the last axis fastest, on the first number of threads. Tables `threads.N` have how many thousandths of that\n\
@@ -208,6 +236,9 @@ impl MeasuredCosts {
         // Writing to a string can't fail.
         if !off_percent.is_empty() {
             let _ = writeln!(out, "off_percent = {}", file::list(off_percent));
+        }
+        if let Some(how) = derived {
+            let _ = writeln!(out, "derived = {}", file::quoted(how));
         }
         out.push_str(&file::grids_text("grid", measured));
         for (threads, Share { permille, serial }) in shares {
@@ -230,9 +261,9 @@ impl MeasuredCosts {
         self.threads
     }
 
-    /// Whether times on these threads were not measured here, and follow from others.
+    /// Whether times were not measured on this machine or not on these threads, and follow from others.
     pub fn is_derived(&self) -> bool {
-        !self.machine.threads.contains(&self.threads)
+        self.machine.derived.is_some() || !self.machine.threads.contains(&self.threads)
     }
 
     /// This table for hosts with blocks of so many channels. What fills a block is counted in theirs, and kernels take as many
