@@ -1,6 +1,5 @@
 //! One use of an op, and how its attributes and operands are read.
 
-use super::same_places;
 use crate::files::model::{Attr, ReadingOf};
 use crate::terms::arg::Op;
 use crate::terms::name::Name;
@@ -159,8 +158,7 @@ impl Call<'_> {
     pub(crate) fn pointwise(&mut self, attrs: &[u8], operands: &[&Value], dtype: u8) -> Made {
         let name = self.name();
         let op = Op { name: Name::Model(&name), attrs, dtype };
-        let y = pointwise(self.terms, &op, operands)?;
-        Ok(same_places::of(self.terms, &op, operands, &y).unwrap_or(y))
+        pointwise(self.terms, &op, operands)
     }
 }
 

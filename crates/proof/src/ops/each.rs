@@ -2,7 +2,7 @@
 
 use super::{
     BROADCASTS_SINCE, Call, Made, Results, axes_of, bounds, movement, needless, one, pointwise, quantize, reduced,
-    sums, together, window,
+    same_places, sums, together, window,
 };
 use crate::files::model::{Attr, width};
 use crate::lemmas::halves::{self, BFLOAT16, DOUBLE, FLOAT, HALF};
@@ -178,7 +178,7 @@ fn every(call: &mut Call<'_>, dtype: u8) -> Made {
     let mut attrs = call.with_defaults()?;
     attrs.extend(call.inputs.iter().map(|input| u8::from(input.is_some())));
     let operands: Vec<&Value> = call.inputs.iter().flatten().collect();
-    let y = call.pointwise(&attrs, &operands, dtype)?;
+    let y = same_places::pointwise(call, &attrs, &operands, dtype)?;
     Ok(sums::of(call, &y).unwrap_or(y))
 }
 
@@ -229,7 +229,7 @@ fn clip(call: &mut Call<'_>, dtype: u8) -> Made {
         attrs.push(u8::from(bound.is_some()));
         operands.extend(bound.map(|bound| bound.reshaped(&[]).ok_or("a bound is no number")).transpose()?);
     }
-    call.pointwise(&attrs, &operands.iter().collect::<Vec<_>>(), dtype)
+    same_places::pointwise(call, &attrs, &operands.iter().collect::<Vec<_>>(), dtype)
 }
 
 /// What is multiplied with one, or divided by it, or what zero is added to: it stays, with each bit but for the sign of a zero.
@@ -325,7 +325,7 @@ fn batch_norm(call: &mut Call<'_>) -> Made {
     let operands = by_channel(call, 4)?;
     let attrs = call.encoded(&["momentum", "training_mode", "spatial"])?;
     let dtype = operands[0].dtype;
-    call.pointwise(&attrs, &operands.iter().collect::<Vec<_>>(), dtype)
+    same_places::pointwise(call, &attrs, &operands.iter().collect::<Vec<_>>(), dtype)
 }
 
 fn instance_norm(call: &mut Call<'_>) -> Made {

@@ -7,7 +7,6 @@
 //! A convolution over volumes makes one such filter for each window along an axis, of the slices that the window holds.
 
 use super::brought::of_one;
-use super::picks;
 use crate::files::model::width;
 use crate::lemmas::halves::{FLOAT, HALF};
 use crate::terms::arg::is_finite;
@@ -383,7 +382,7 @@ fn at_one_place(terms: &mut Terms, list: &[&Lane]) -> Option<Value> {
     let mut x = value(terms, first.term, view::identity(&base).1);
     for &axis in &still {
         // A part of what a convolution makes may be one of less padding, which is none of the input.
-        x = picks::told(terms, &x, axis, &[first.at[axis]]).ok()?;
+        x = routed::indices(terms, &x, axis, &[first.at[axis]])?;
     }
     let told: Vec<i64> = list.iter().map(|lane| lane.at[*channels]).collect();
     let x = routed::reordered(terms, &x, *channels, &told)?;

@@ -5,9 +5,9 @@ use super::call::Call;
 use super::{joins, parts};
 use crate::lemmas::real::operand;
 use crate::terms::align::term_of;
-use crate::terms::arg::{Acted, Op};
-use crate::terms::name::{Name, Own};
+use crate::terms::name::Own;
 use crate::terms::pointwise::Made;
+use crate::terms::routed;
 use crate::terms::slots::{places, stripped};
 use crate::terms::state::Terms;
 use crate::terms::value::Value;
@@ -55,14 +55,7 @@ pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -
     if let Some(y) = apart.or_else(|| pick_woven(terms, x, axis, indices)) {
         return Ok(y);
     }
-    told(terms, x, axis, indices)
-}
-
-/// These indices of an axis, as nothing but that.
-pub(super) fn told(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Made {
-    let acted = Acted { axis, told: indices.to_vec(), out: indices.len() as i64 };
-    let op = Op { name: Name::Own(Own::Pick), attrs: &[], dtype: x.dtype };
-    terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
+    routed::indices(terms, x, axis, indices).ok_or_else(|| "its axes do not split".to_owned())
 }
 
 /// So many indices of an axis along which a value repeats.

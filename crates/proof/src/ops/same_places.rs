@@ -1,15 +1,24 @@
 //! The same places of values: what an op that treats places alike makes of them are these places of what it makes of the whole values.
 //! Both have the same bits.
 
+use super::Call;
 use super::picks::{self, Picked};
 use crate::terms::align::term_of;
 use crate::terms::arg::Op;
-use crate::terms::pointwise::pointwise;
+use crate::terms::name::Name;
+use crate::terms::pointwise::{self, Made};
 use crate::terms::state::Terms;
 use crate::terms::value::Value;
 
+/// What an op makes that treats all indices of its broadcast operands alike.
+pub(super) fn pointwise(call: &mut Call<'_>, attrs: &[u8], operands: &[&Value], dtype: u8) -> Made {
+    let y = call.pointwise(attrs, operands, dtype)?;
+    let name = call.name();
+    Ok(of(call.terms, &Op { name: Name::Model(&name), attrs, dtype }, operands, &y).unwrap_or(y))
+}
+
 /// What a pointwise op makes of the same places of values, where the input has what it makes of these.
-pub(super) fn of(terms: &mut Terms, op: &Op<'_>, operands: &[&Value], y: &Value) -> Option<Value> {
+fn of(terms: &mut Terms, op: &Op<'_>, operands: &[&Value], y: &Value) -> Option<Value> {
     let foreign = |terms: &Terms, y: &Value| term_of(y).is_none_or(|term| terms.is_foreign(term));
     if terms.is_of_input() || !foreign(terms, y) {
         return None;
@@ -27,7 +36,8 @@ pub(super) fn of(terms: &mut Terms, op: &Op<'_>, operands: &[&Value], y: &Value)
         whole.push(all);
     }
     let (indices, axis) = first?;
-    let made = pointwise(terms, op, &whole.iter().collect::<Vec<_>>()).ok().filter(|made| !foreign(terms, made))?;
+    let made =
+        pointwise::pointwise(terms, op, &whole.iter().collect::<Vec<_>>()).ok().filter(|made| !foreign(terms, made))?;
     let last = made.rank().checked_sub(1)?;
     let found = picks::pick(terms, &made, last, &indices).ok()?;
     let Some(axis) = axis else { return found.reshaped(&y.shape()) };

@@ -19,6 +19,12 @@ pub(crate) fn reordered(terms: &mut Terms, x: &Value, axis: usize, told: &[i64])
     terms.along(&Op { name: Name::Own(Own::Routed), attrs: &[], dtype: x.dtype }, x, &[acted])
 }
 
+/// These indices of an axis, as nothing but that.
+pub(crate) fn indices(terms: &mut Terms, x: &Value, axis: usize, told: &[i64]) -> Option<Value> {
+    let acted = Acted { axis, out: told.len() as i64, told: told.to_vec() };
+    terms.along(&Op { name: Name::Own(Own::Pick), attrs: &[], dtype: x.dtype }, x, &[acted])
+}
+
 /// A value whose axis is in another order: the value without that, and the order.
 pub(crate) fn without(terms: &Terms, x: &Value, axis: usize) -> Option<(Value, Vec<i64>)> {
     let (term, made) = routed(terms, x)?;

@@ -188,6 +188,15 @@ fn keeps_rows(case: &Case) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+#[test]
+fn rows_that_are_halves_of_rows_before_are_read_as_they_are_declared() {
+    for images in [false, true] {
+        let ops = vec![Op::Product, Op::Sum { left: false }];
+        let case = Case { ops, images, open: false, joined: false, wrong: Some(Wrong::Columns) };
+        keeps_rows(&case).expect("it computes the same");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 

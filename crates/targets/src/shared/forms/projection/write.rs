@@ -185,7 +185,9 @@ impl Writer<'_, '_> {
             View::Reshape.forward(&value.layout, value.ty.shape().unwrap_or_default(), &shape).ok()
         };
         let x = if stored(x) == stored(self.found.x) { x } else { self.found.x };
-        if self.graph.value(x).ty.rank() == Some(2) {
+        // What was a matrix before may have had other columns.
+        let ty = &self.graph.value(x).ty;
+        if ty.rank() == Some(2) && (x == self.found.x || ty.shape() == Some(&shape)) {
             return Ok(x);
         }
         let stored = stored(x);
