@@ -318,9 +318,10 @@ pub trait Target: Sync {
         None
     }
 
-    /// Whether a view may have its operand and its result in these layouts, between which it moves nothing.
-    fn views(&self, _from: &Layout, _to: &Layout) -> bool {
-        true
+    /// The layout in which files have a value that is decided to lie so, for targets whose files leave some layouts to the runtime. A view
+    /// that moves nothing between two layouts has to move nothing between these as well.
+    fn written(&self, layout: &Layout) -> Layout {
+        layout.clone()
     }
 
     /// Whether a value may cross the border of a body in this layout.

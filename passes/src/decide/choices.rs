@@ -20,6 +20,13 @@ fn small_node(target: &dyn Target) -> Cost {
     target.view_cost().max(moved.unwrap_or_default())
 }
 
+/// Whether a view moves nothing between these layouts of its operand and its result.
+fn is_free(graph: &Graph, view: &View, [x, y]: [ValueId; 2], [from, to]: [Layout; 2]) -> bool {
+    let (own, others) = ([from], [to]);
+    let pairs = graph.free_pairs(view, (x, &own[..]), (y, &others[..]));
+    pairs.into_iter().any(|(l, r, _)| l == own[0] && r == others[0])
+}
+
 impl ScopeCandidates {
     pub(super) fn view_choices(&self, graph: &Graph, target: &dyn Target, n: NodeId, view: &View) -> Vec<Choice> {
         let node = graph.node(n);
@@ -31,7 +38,8 @@ impl ScopeCandidates {
         let small_node = small_node(target);
         let mut choices = Vec::new();
         for (l, r, beside) in graph.free_pairs(view, sides.0, sides.1) {
-            if !target.views(&l, &r) {
+            let written = [target.written(&l), target.written(&r)];
+            if written != [l.clone(), r.clone()] && !is_free(graph, view, [x, y], written) {
                 continue;
             }
             let mut choice = plain.clone();

@@ -167,7 +167,6 @@ fn attempt_by(machine: &dyn Fn() -> Machine, pair: &Pair<'_>) -> Attempt {
         return made;
     }
     let again = attempt_with(machine(), pair, true);
-    eprintln!("AGAIN {:?}", again.verdict.to_string());
     if again.verdict.holds() { again } else { made }
 }
 

@@ -5,9 +5,9 @@
 //! execution: a convolution of zeros with weights and a bias of zero is zero, and weights of zero take nothing from slots.
 
 use super::placed::windows_of;
-use super::window::{convolved, pooled};
+use super::window::{convolved, pooled, split_diagonal};
 use super::{Call, Made, Results, one, picks};
-use crate::files::model::{Attr, width};
+use crate::files::model::Attr;
 use crate::lemmas::halves::{FLOAT, HALF, narrow_constant};
 use crate::terms::align::term_of;
 use crate::terms::arg::is_finite;
@@ -315,37 +315,6 @@ fn real_rows(weights: &Value, bias: Option<&Value>, block: i64) -> Vec<i64> {
         rows.extend(start..start + kept);
     }
     rows
-}
-
-/// Weights that are zero but for blocks along a diagonal are those of more groups.
-fn split_diagonal(weights: Value, group: i64) -> Result<(Value, i64), String> {
-    let shape = weights.shape();
-    let (per, c) = (shape[0] / group, shape[1]);
-    let clear = |row: i64, from: i64, to: i64| {
-        let columns = |row: Value| picked(&row, 1, &(from..to).collect::<Vec<_>>()).ok()?.zero();
-        from == to || weights.part(0, row, 1).and_then(columns).unwrap_or(false)
-    };
-    let diagonal = |parts: i64| {
-        let (rows, columns) = (per / parts, c / parts);
-        (0..group * per).all(|row| {
-            let at = row % per / rows;
-            clear(row, 0, at * columns) && clear(row, (at + 1) * columns, c)
-        })
-    };
-    let parts =
-        (2..=c.min(per)).rev().filter(|parts| per % parts == 0 && c % parts == 0).find(|parts| diagonal(*parts));
-    let Some(parts) = parts else { return Ok((weights, group)) };
-    let (rows, columns) = (per / parts, c / parts);
-    let data = weights.elements().ok_or_else(wrong)?;
-    let cell = shape[2..].iter().product::<i64>() as usize * width(weights.dtype).ok_or_else(wrong)?;
-    let mut kept = Vec::new();
-    for row in 0..group * per {
-        let start = (row * c + row % per / rows * columns) as usize * cell;
-        kept.extend_from_slice(&data[start..start + columns as usize * cell]);
-    }
-    let mut to = shape;
-    to[1] = columns;
-    Ok((Value::constant(weights.dtype, &to, kept.into()), group * parts))
 }
 
 fn summed(call: &mut Call<'_>, y: Value) -> Made {

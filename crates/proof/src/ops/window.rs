@@ -2,11 +2,13 @@
 //! happens along, and products or scales where that is what a convolution is.
 
 use super::{blocks, filters, picks};
+use crate::files::model::width;
 use crate::lemmas::real::{operand, through};
 use crate::terms::align::term_of;
 use crate::terms::arg::{Op, is_finite, numbers};
 use crate::terms::flat::under;
 use crate::terms::name::{Name, Own};
+use crate::terms::picked::picked as columns_of;
 use crate::terms::pointwise::{Made, binary, contract, pointwise, together};
 use crate::terms::state::Terms;
 use crate::terms::value::Value;
@@ -147,7 +149,53 @@ fn by_filter(terms: &mut Terms, convolution: &Convolution, y: Value) -> Value {
         return y;
     }
     let y = terms.real(y);
-    if foreign(terms, &y) { filters::found(terms, convolution).unwrap_or(y) } else { y }
+    if !foreign(terms, &y) {
+        return y;
+    }
+    let found = filters::found(terms, convolution);
+    found.or_else(|| of_more_groups(terms, convolution).filter(|found| !foreign(terms, found))).unwrap_or(y)
+}
+
+/// The convolution of as many groups as its weights have blocks along a diagonal, if these are more.
+fn of_more_groups(terms: &mut Terms, convolution: &Convolution) -> Option<Value> {
+    let Convolution { x, w, bias, group, windows } = convolution;
+    let (own, groups) = w.is_constant().then(|| split_diagonal(w.clone(), *group).ok())??;
+    if groups == *group || !is_finite(w) {
+        return None;
+    }
+    let y = over_axes(terms, x, &own, bias.as_ref(), groups, &mut windows.clone()).ok()?;
+    Some(terms.real(y))
+}
+
+/// Weights that are zero but for blocks along a diagonal are those of more groups.
+pub(super) fn split_diagonal(weights: Value, group: i64) -> Result<(Value, i64), String> {
+    let shape = weights.shape();
+    let (per, c) = (shape[0] / group, shape[1]);
+    let clear = |row: i64, from: i64, to: i64| {
+        let columns = |row: Value| columns_of(&row, 1, &(from..to).collect::<Vec<_>>()).ok()?.zero();
+        from == to || weights.part(0, row, 1).and_then(columns).unwrap_or(false)
+    };
+    let diagonal = |parts: i64| {
+        let (rows, columns) = (per / parts, c / parts);
+        (0..group * per).all(|row| {
+            let at = row % per / rows;
+            clear(row, 0, at * columns) && clear(row, (at + 1) * columns, c)
+        })
+    };
+    let parts =
+        (2..=c.min(per)).rev().filter(|parts| per % parts == 0 && c % parts == 0).find(|parts| diagonal(*parts));
+    let Some(parts) = parts else { return Ok((weights, group)) };
+    let (rows, columns) = (per / parts, c / parts);
+    let data = weights.elements().ok_or("its weights are not there")?;
+    let cell = shape[2..].iter().product::<i64>() as usize * width(weights.dtype).ok_or("its weights are not there")?;
+    let mut kept = Vec::new();
+    for row in 0..group * per {
+        let start = (row * c + row % per / rows * columns) as usize * cell;
+        kept.extend_from_slice(&data[start..start + columns as usize * cell]);
+    }
+    let mut to = shape;
+    to[1] = columns;
+    Ok((Value::constant(weights.dtype, &to, kept.into()), group * parts))
 }
 
 fn no_axis(windows: &Windows, x: &Value, at: usize) -> bool {

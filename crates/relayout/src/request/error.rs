@@ -116,6 +116,16 @@ impl RequestError {
             RequestError::Twice { option } => format!("{} is set twice; leave out one of them", name(option)),
             RequestError::Value { option, why } => format!("{}: {why}", name(option)),
             RequestError::Layout(source) => source.to_string(),
+            RequestError::NotOfTarget { option: option @ ("block" | "costs" | "machine" | "threads"), asked }
+                if asked == "onnx" =>
+            {
+                let runtime = name("runtime");
+                format!(
+                    "{} is an option of {}, and of `onnx` with {runtime} onnxruntime",
+                    name(option),
+                    whose(option, spelling)
+                )
+            }
             RequestError::NotOfTarget { option, asked } => {
                 format!("{} is an option of {}, not of `{asked}`", name(option), whose(option, spelling))
             }

@@ -89,15 +89,20 @@ fn made(name: &str, bytes: &[u8], dims: &BTreeMap<String, i64>) -> Result<(commo
 /// Sums of floats in another order may round to the next byte, where the runtime computes quantized units in floats. That is as far off as
 /// what the runtime makes of the units of the model itself, in integers.
 fn ordered_bytes(bytes: &[u8], result: &[u8], dims: &BTreeMap<String, i64>) -> Result<(), String> {
-    let compared = |result: &[u8], level: Level| {
+    let compared = |result: &[u8], levels: [Level; 2]| {
         let mut options = Options::default();
-        options.level_b = level;
+        [options.level_a, options.level_b] = levels;
         let inputs = Inputs::Random { seed: 1, dims: dims.clone() };
         let (a, b) = (ModelSource::Bytes(bytes), ModelSource::Bytes(result));
         verify(common::runtime(), a, b, &inputs, &options).map_err(|e| e.to_string())
     };
-    let own = compared(bytes, Level::All)?;
-    let found = compared(result, Level::Disabled)?;
+    // In integers every sum is the same.
+    let integers = compared(result, [Level::All, Level::All])?;
+    if !integers.holds(&Tolerance::new(0.0, 0.0)) {
+        return Err(format!("in integers: {integers}"));
+    }
+    let own = compared(bytes, [Level::Disabled, Level::All])?;
+    let found = compared(result, [Level::Disabled, Level::Disabled])?;
     let bound = Tolerance::new(1.25 * own.rms, 1.25 * own.largest_relative);
     if found.holds(&bound) {
         Ok(())

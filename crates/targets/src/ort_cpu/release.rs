@@ -53,6 +53,9 @@ impl Release {
                 Some(version) => Release::parse(version).map(Some),
                 None => Err(format!("expected {0} or {0}-1.30, found `{runtime}`", Release::RUNTIME)),
             },
+            None if !runtime.starts_with(|first: char| first.is_ascii_digit()) => {
+                Err(format!("expected {0}, {0}-1.30 or a version such as 1.30, found `{runtime}`", Release::RUNTIME))
+            }
             None => Release::parse(runtime).map(Some),
         }
     }

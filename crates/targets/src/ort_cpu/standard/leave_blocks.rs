@@ -49,7 +49,7 @@ fn leave_blocks(graph: &mut Graph) -> Result<(), PassError> {
 }
 
 /// The layout channels first of an image that lies in blocks.
-fn unblocked(layout: &Layout) -> Option<Layout> {
+pub(super) fn unblocked(layout: &Layout) -> Option<Layout> {
     let (axes, _) = blocked_axes(layout)?;
     Layout::permutation(&axes.first()).ok()
 }

@@ -95,10 +95,8 @@ impl Target for OnnxRuntime {
         Some(carried::loaded(graph, is_constant, self.machine()))
     }
 
-    fn views(&self, from: &Layout, to: &Layout) -> bool {
-        let is_blocked = |layout: &Layout| self.machine().is_blocked_image(layout);
-        let stands = |layout: &Layout| layout.as_permutation().is_some() || is_blocked(layout);
-        !(is_blocked(from) || is_blocked(to)) || (stands(from) && stands(to))
+    fn written(&self, layout: &Layout) -> Layout {
+        leave_blocks::unblocked(layout).unwrap_or_else(|| layout.clone())
     }
 
     fn crosses(&self, layout: &Layout) -> bool {
