@@ -419,7 +419,7 @@ fn costs_that_are_no_table_or_for_no_such_target_are_refused() {
     let good = relayout::targets::measured::ORT_CPU[0].text;
     let line = refused("onnx", good, 2);
     assert!(
-        line.contains("--costs is an option of targets `ort-cpu`, `ort-nhwc` and `cuda-tensorcore`, not of `onnx`"),
+        line.contains("--costs is an option of targets `ort-cpu`, `ort-nhwc` and `cuda-tensorcore`, and of `onnx` with --runtime onnxruntime"),
         "{line}"
     );
     for (text, says) in [

@@ -136,7 +136,10 @@ fn a_wrong_call_ends_with_2_and_says_what_is_wrong() {
         (&["optimize", relu, "-o", "-", "--output", "out.onnx"], "the file to write is `-o FILE`"),
         (&["optimize", relu, "-o", "-", "--input", "x:NCHW->NHWD"], "`D` is not an axis"),
         (&["optimize", relu, "-o", "-", "--input", "x:NCHW->NHWC", "--input", "x:NCHW->NCHW"], "two layouts"),
-        (&["optimize", relu, "-o", "-", "--block", "8"], "--block is an option of target `ort-cpu`, not of `onnx`"),
+        (
+            &["optimize", relu, "-o", "-", "--block", "8"],
+            "--block is an option of target `ort-cpu`, and of `onnx` with --runtime onnxruntime",
+        ),
         (&["optimize", relu, "-o", "-", "--no-guard"], "--no-guard is an option of target `ort-cpu`"),
     ];
     for (args, cause) in calls {

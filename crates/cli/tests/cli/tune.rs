@@ -195,7 +195,10 @@ fn what_cannot_be_tuned_is_said_before_anything_is_timed() {
     refused(&["--tune", "--provider-option", "a=b"], "--provider-library");
     refused(&["--tune", "--provider-library", "p.so", "--provider-option", "ab"], "KEY=VALUE");
     refused(&["--tune-seconds", "3"], "--tune");
-    refused(&["--threads", "2"], "--threads is an option of target `ort-cpu` and of `--tune`, not of `onnx`");
+    refused(
+        &["--threads", "2"],
+        "--threads is an option of target `ort-cpu` and of `--tune`, and of `onnx` with --runtime onnxruntime",
+    );
     refused(&["--threads", "2", "--provider", "qnn"], "not of `ort-nhwc`");
     refused(&["--target", "ort-cpu", "--tune", "--certificate", "c.json"], "--certificate");
     let two =
