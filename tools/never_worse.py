@@ -2,7 +2,7 @@
 """Is a result of target `ort-cpu` or `onnx` slower than its model anywhere? Two whole runs at several numbers of threads.
 
     python tools/never_worse.py [--bin target/release/relayout] [--targets ort-cpu] [--threads 1,2,0] [--rounds 31] [--runs 2]
-                                [--runtime onnxruntime] [--models a,b | --core] [--released] [--fetched FOLDER] [--files a.onnx ..]
+                                [--runtime onnxruntime] [--machine KIND] [--models a,b | --core] [--released] [--fetched FOLDER] [--files a.onnx ..]
                                 [--tune] [--json FILE]
 
 Models are those of the corpus, with --released also the timed ones of tools/suites/released.tsv, and files: those that
@@ -81,6 +81,7 @@ def main():
     parser.add_argument("--threads", default="1,2,0", help="numbers of threads, with commas; 0 is all cores")
     parser.add_argument("--targets", default="ort-cpu", help="with commas")
     parser.add_argument("--runtime", help="of `optimize`, for target onnx: onnxruntime")
+    parser.add_argument("--machine", help="of `optimize`, for target ort-cpu")
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--released", action="store_true")
@@ -105,6 +106,7 @@ def main():
                         priced = args.runtime and target == "onnx"
                         command += ["--threads", threads] if target == "ort-cpu" or args.tune or priced else []
                         command += ["--runtime", args.runtime] if priced else []
+                        command += ["--machine", args.machine] if args.machine and target == "ort-cpu" else []
                         command += ["--tune", "--tune-seconds", args.tune_seconds] if args.tune else []
                         status, said, _ = runs.process(command, 3600)
                         if status:

@@ -177,8 +177,8 @@ int relayout_targets(char **json,
  *   ONNX Runtime, without which it chooses `"onnx"`, and `session_providers`, the providers of your sessions:
  *   `["CUDAExecutionProvider"]`
  * - `runtime`: the ONNX Runtime that will run the model, `"onnxruntime"`, `"onnxruntime-1.28"` or, for target `ort-cpu`, `"1.28"`. Target
- *   `onnx` is priced by what its CPU session makes of the file then, and takes `block`, `costs` and `threads`. Without a version a model
- *   for `ort-cpu` may have what only newer releases run, and `relayout.needs` in the metadata then says which
+ *   `onnx` is priced by what its CPU session makes of the file then, and takes `block`, `machine`, `costs` and `threads`. Without a version a
+ *   model for `ort-cpu` may have what only newer releases run, and `relayout.needs` in the metadata then says which
  * - `block`, for target `ort-cpu`: channels of a block, 16 for hosts with AVX-512 and 8 for others; by default that of this machine
  * - `guard`, for target `ort-cpu`: false leaves out the guard that makes a model fail on hosts of another block, where it computes
  *   wrong numbers

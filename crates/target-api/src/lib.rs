@@ -318,10 +318,10 @@ pub trait Target: Sync {
         None
     }
 
-    /// The layout in which files have a value that is decided to lie so, for targets whose files leave some layouts to the runtime. A view
-    /// that moves nothing between two layouts has to move nothing between these as well.
-    fn written(&self, layout: &Layout) -> Layout {
-        layout.clone()
+    /// The layout in which files have a value that is decided to lie so, for targets whose files leave some layouts to the runtime; `None`
+    /// where it is the same. A view that moves nothing between two layouts has to move nothing between these as well.
+    fn written(&self, _layout: &Layout) -> Option<Layout> {
+        None
     }
 
     /// Whether a value may cross the border of a body in this layout.

@@ -39,8 +39,12 @@ impl ScopeCandidates {
         let mut choices = Vec::new();
         for (l, r, beside) in graph.free_pairs(view, sides.0, sides.1) {
             let written = [target.written(&l), target.written(&r)];
-            if written != [l.clone(), r.clone()] && !is_free(graph, view, [x, y], written) {
-                continue;
+            if written.iter().any(Option::is_some) {
+                let [from, to] = written;
+                let written = [from.unwrap_or_else(|| l.clone()), to.unwrap_or_else(|| r.clone())];
+                if !is_free(graph, view, [x, y], written) {
+                    continue;
+                }
             }
             let mut choice = plain.clone();
             choice.cost += small_node.times(beside as u64);

@@ -50,8 +50,8 @@ class RequestOptions(TypedDict, total=False):
     """For ``ort-cpu``: ``False`` leaves out the guard that makes a file fail on hosts of another block."""
     runtime: str | None
     """The ONNX Runtime that will run the model: ``"onnxruntime"``, ``"onnxruntime-1.28"`` or, for ``ort-cpu``, ``"1.28"``. Target ``onnx`` is
-    priced by what its CPU session makes of the file then, and takes ``block``, ``costs`` and ``threads``. Without a version files for
-    ``ort-cpu`` may have what only newer releases run; ``relayout.needs`` in the metadata then says which."""
+    priced by what its CPU session makes of the file then, and takes ``block``, ``machine``, ``costs`` and ``threads``. Without a
+    version files for ``ort-cpu`` may have what only newer releases run; ``relayout.needs`` in the metadata then says which."""
     machine: str | None
     """For ``ort-cpu``: the kind of machine that the model will run on, ``"avx512-server"``, ``"avx512-desktop"``, ``"avx2-desktop"`` or
     ``"avx2-laptop"``: its blocks, and the built-in table of its costs."""

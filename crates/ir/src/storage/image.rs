@@ -25,6 +25,11 @@ impl ImageAxes {
         ImageAxes { n: 0, c: 2, h: None, w: 1 },
     ];
 
+    /// Those of [`ORIGINS`](ImageAxes::ORIGINS) that are of images.
+    pub fn of_images() -> impl Iterator<Item = ImageAxes> {
+        ImageAxes::ORIGINS.into_iter().filter(|axes| axes.h.is_some())
+    }
+
     /// The axes of a model of channels-first origin; `None` where this is the rank of neither.
     pub fn channels_first(rank: usize) -> Option<ImageAxes> {
         ImageAxes::ORIGINS.into_iter().find(|axes| axes.rank() == rank && axes.c == 1)

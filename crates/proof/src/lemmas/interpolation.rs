@@ -44,12 +44,11 @@ pub(crate) fn note(terms: &mut Terms, attrs: &[u8], shape: &[i64], acted: &[Acte
 pub(crate) fn contract(terms: &mut Terms, shape: &[i64], a: (&Value, View), b: (&Value, View), sums: &[usize]) -> Made {
     let operands = [(a.0, a.1.clone()), (b.0, b.1.clone())];
     let y = pointwise::contract(terms, shape, a, b, sums)?;
-    let foreign = |terms: &Terms, y: &Value| term_of(y).is_some_and(|term| terms.is_foreign(term));
-    if terms.lines.is_empty() || !foreign(terms, &y) {
+    if terms.lines.is_empty() || !terms.lacks(&y) {
         return Ok(y);
     }
     let found = interpolated(terms, shape, &operands, sums).unwrap_or_default();
-    if let Some((known, bound)) = found.iter().find(|(value, _)| !foreign(terms, value)) {
+    if let Some((known, bound)) = found.iter().find(|(value, _)| !terms.lacks(value)) {
         terms.by_lemma(LEMMA);
         terms.held.bound = terms.held.bound.max(*bound);
         return Ok(known.clone());

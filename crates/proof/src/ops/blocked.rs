@@ -9,7 +9,6 @@ use super::window::{convolved, pooled, split_diagonal};
 use super::{Call, Made, Results, one, picks};
 use crate::files::model::Attr;
 use crate::lemmas::halves::{FLOAT, HALF, narrow_constant};
-use crate::terms::align::term_of;
 use crate::terms::arg::is_finite;
 use crate::terms::name::Own;
 use crate::terms::picked::picked;
@@ -181,7 +180,6 @@ fn convolution(call: &mut Call<'_>) -> Made {
 
 /// The convolution, with filters of zeros behind the last one if that is what the input computes: they look like slots.
 fn with_zeros(call: &mut Call<'_>, x: &Value, kernel: Kernel, windows: &Windows) -> Result<(Value, Kernel), String> {
-    let strange = |call: &Call<'_>, y: &Value| term_of(y).is_some_and(|term| call.terms.is_foreign(term));
     let made = |call: &mut Call<'_>, kernel: &Kernel| {
         let (weights, bias) = (&kernel.weights, kernel.bias.as_ref());
         let y = convolved(call.terms, x, weights, bias, kernel.group, windows.clone())?;
@@ -189,7 +187,7 @@ fn with_zeros(call: &mut Call<'_>, x: &Value, kernel: Kernel, windows: &Windows)
     };
     let y = made(call, &kernel)?;
     let [(0, count)] = kernel.rows[..] else { return Ok((y, kernel)) };
-    let most = if kernel.group == 1 && strange(call, &y) { kernel.filters } else { count };
+    let most = if kernel.group == 1 && call.terms.lacks(&y) { kernel.filters } else { count };
     for more in 1..=most - count {
         let (Some(weights), bias) = (padded(&kernel.weights, more), kernel.bias.as_ref().map(|b| padded(b, more)))
         else {
@@ -200,7 +198,7 @@ fn with_zeros(call: &mut Call<'_>, x: &Value, kernel: Kernel, windows: &Windows)
         }
         let longer = Kernel { weights, bias: bias.flatten(), rows: vec![(0, count + more)], ..kernel.clone() };
         let other = made(call, &longer)?;
-        if !strange(call, &other) {
+        if !call.terms.lacks(&other) {
             return Ok((other, longer));
         }
     }

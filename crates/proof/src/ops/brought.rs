@@ -5,7 +5,6 @@
 //! that treats all places alike runs before they are put in order, as for the filters of a convolution.
 
 use super::filters::is_read;
-use crate::terms::align::term_of;
 use crate::terms::concats::Known;
 use crate::terms::lane::Lane;
 use crate::terms::lanes::{Place, places};
@@ -27,8 +26,7 @@ pub(super) fn read(terms: &mut Terms, y: Value, axis: usize) -> Value {
         terms.concats.new.push((y.clone(), axis));
         return y;
     }
-    let foreign = term_of(&y).is_some_and(|term| terms.is_foreign(term));
-    if foreign { found(terms, &y, axis).unwrap_or(y) } else { y }
+    if terms.lacks(&y) { found(terms, &y, axis).unwrap_or(y) } else { y }
 }
 
 fn found(terms: &mut Terms, y: &Value, axis: usize) -> Option<Value> {
@@ -58,15 +56,10 @@ fn look_at_new(terms: &mut Terms) {
         if terms.concats.count > MOST_OF_ALL {
             return;
         }
-        let numbers: Vec<u32> = lanes.into_iter().map(|lane| number(terms, lane)).collect();
+        let numbers: Vec<u32> = lanes.into_iter().map(|lane| terms.filters.number(lane)).collect();
         let known = terms.concats.known.entry(sorted(&numbers)).or_default();
         known.push(Known { y, axis, lanes: numbers });
     }
-}
-
-fn number(terms: &mut Terms, lane: Lane) -> u32 {
-    let next = terms.filters.numbers.len() as u32;
-    *terms.filters.numbers.entry(lane).or_insert(next)
 }
 
 fn sorted(numbers: &[u32]) -> Vec<u32> {

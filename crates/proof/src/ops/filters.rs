@@ -263,10 +263,7 @@ fn numbered(terms: &mut Terms, places: Vec<Place>) -> Vec<Number> {
     let number = |place| match place {
         Place::Zero => Number::Zero,
         Place::Unknown => Number::Unknown,
-        Place::Lane(lane) => {
-            let next = terms.filters.numbers.len() as u32;
-            Number::Lane(*terms.filters.numbers.entry(lane).or_insert(next))
-        }
+        Place::Lane(lane) => Number::Lane(terms.filters.number(lane)),
     };
     places.into_iter().map(number).collect()
 }

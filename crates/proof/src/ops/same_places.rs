@@ -19,8 +19,7 @@ pub(super) fn pointwise(call: &mut Call<'_>, attrs: &[u8], operands: &[&Value], 
 
 /// What a pointwise op makes of the same places of values, where the input has what it makes of these.
 fn of(terms: &mut Terms, op: &Op<'_>, operands: &[&Value], y: &Value) -> Option<Value> {
-    let foreign = |terms: &Terms, y: &Value| term_of(y).is_none_or(|term| terms.is_foreign(term));
-    if terms.is_of_input() || !foreign(terms, y) {
+    if !terms.lacks(y) {
         return None;
     }
     let mut first: Option<(Vec<i64>, Option<usize>)> = None;
@@ -36,8 +35,9 @@ fn of(terms: &mut Terms, op: &Op<'_>, operands: &[&Value], y: &Value) -> Option<
         whole.push(all);
     }
     let (indices, axis) = first?;
-    let made =
-        pointwise::pointwise(terms, op, &whole.iter().collect::<Vec<_>>()).ok().filter(|made| !foreign(terms, made))?;
+    let made = pointwise::pointwise(terms, op, &whole.iter().collect::<Vec<_>>())
+        .ok()
+        .filter(|made| term_of(made).is_some() && !terms.lacks(made))?;
     let last = made.rank().checked_sub(1)?;
     let found = picks::pick(terms, &made, last, &indices).ok()?;
     let Some(axis) = axis else { return found.reshaped(&y.shape()) };

@@ -11,7 +11,7 @@ use crate::terms::value::Value;
 /// The input's sum of the same three values, where the result adds them up in an order that the input does not.
 pub(super) fn of(call: &mut Call<'_>, y: &Value) -> Option<Value> {
     let [Some(a), Some(b)] = call.inputs else { return None };
-    if call.op != "Add" || !matches!(y.dtype, FLOAT | HALF) || !is_foreign(call.terms, y) {
+    if call.op != "Add" || !matches!(y.dtype, FLOAT | HALF) || !call.terms.lacks(y) {
         return None;
     }
     if let Some(found) = tap_sums::of(call, [a, b], y) {
@@ -29,10 +29,6 @@ pub(super) fn of(call: &mut Call<'_>, y: &Value) -> Option<Value> {
 
 /// The sum of the first two and the third, if the input has it.
 fn ordered(terms: &mut Terms, [first, second, third]: [&Value; 3]) -> Option<Value> {
-    let inner = binary(terms, "Add", first, second).ok().filter(|inner| !is_foreign(terms, inner))?;
-    binary(terms, "Add", &inner, third).ok().filter(|sum| term_of(sum).is_some() && !is_foreign(terms, sum))
-}
-
-fn is_foreign(terms: &Terms, x: &Value) -> bool {
-    term_of(x).is_some_and(|term| terms.is_foreign(term))
+    let inner = binary(terms, "Add", first, second).ok().filter(|inner| !terms.lacks(inner))?;
+    binary(terms, "Add", &inner, third).ok().filter(|sum| term_of(sum).is_some() && !terms.lacks(sum))
 }

@@ -4,7 +4,6 @@
 use super::window;
 use super::{Call, Made, Results, one, placed};
 use crate::files::model::width;
-use crate::terms::align::term_of;
 use crate::terms::value::Value;
 use crate::terms::windows::Windows;
 
@@ -49,12 +48,11 @@ pub(super) fn run(call: &mut Call<'_>) -> Results {
         let y = cells.convolved(call, &x, &filters, repeated.as_ref(), &out)?;
         // The input may add the bias to what the filters make. What it computes is the one that it is.
         let y = call.terms.real(y);
-        let strange = |call: &Call<'_>, y: &Value| term_of(y).is_some_and(|term| call.terms.is_foreign(term));
-        let Some(bias) = call.input(2).cloned().filter(|_| strange(call, &y)) else { return one(y) };
+        let Some(bias) = call.input(2).cloned().filter(|_| call.terms.lacks(&y)) else { return one(y) };
         let plain = cells.convolved(call, &x, &filters, None, &out)?;
         let sum = window::shifted(call.terms, plain, Some(&bias))?;
         let sum = call.terms.real(sum);
-        return one(if strange(call, &sum) { y } else { sum });
+        return one(if call.terms.lacks(&sum) { y } else { sum });
     }
     // What is added is one more summand.
     let (inputs, attrs) = (call.inputs, call.attrs);

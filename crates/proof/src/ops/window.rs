@@ -144,16 +144,15 @@ fn by_filter(terms: &mut Terms, convolution: &Convolution, y: Value) -> Value {
         filters::note(terms, convolution, &y);
         return y;
     }
-    let foreign = |terms: &Terms, y: &Value| term_of(y).is_some_and(|term| terms.is_foreign(term));
-    if !foreign(terms, &y) {
+    if !terms.lacks(&y) {
         return y;
     }
     let y = terms.real(y);
-    if !foreign(terms, &y) {
+    if !terms.lacks(&y) {
         return y;
     }
     let found = filters::found(terms, convolution);
-    found.or_else(|| of_more_groups(terms, convolution).filter(|found| !foreign(terms, found))).unwrap_or(y)
+    found.or_else(|| of_more_groups(terms, convolution).filter(|found| !terms.lacks(found))).unwrap_or(y)
 }
 
 /// The convolution of as many groups as its weights have blocks along a diagonal, if these are more.

@@ -78,6 +78,14 @@ pub(crate) struct Filters {
     pub(crate) known: FxHashMap<Sum, Lane>,
 }
 
+impl Filters {
+    /// The number of a lane.
+    pub(crate) fn number(&mut self, lane: Lane) -> u32 {
+        let next = self.numbers.len() as u32;
+        *self.numbers.entry(lane).or_insert(next)
+    }
+}
+
 /// Windows along one axis.
 #[derive(Debug)]
 pub(crate) struct Steps {

@@ -132,6 +132,11 @@ impl Terms {
         self.input.as_ref().is_some_and(|(bound, _)| term >= *bound)
     }
 
+    /// Whether a value is of a term that the input has not.
+    pub(crate) fn lacks(&self, x: &Value) -> bool {
+        term_of(x).is_some_and(|term| self.is_foreign(term))
+    }
+
     /// Whether the input is read.
     pub(crate) fn is_of_input(&self) -> bool {
         self.input.is_none()

@@ -20,8 +20,9 @@ const OF_ONE: &[&str] = &["Relu", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish",
 /// Ops of several operands that it leaves in blocks where all of them lie so.
 const OF_MORE: &[&str] = &["Add", "Sum", "Mul"];
 
-/// Rank of images.
+/// Rank of images, and the axis of channels where these come first.
 const IMAGE: usize = 4;
+const CHANNELS: usize = 1;
 
 /// What the runtime stores in blocks of a graph.
 pub(super) fn loaded(graph: &Graph, is_constant: &dyn Fn(ValueId) -> bool, machine: &Machine) -> Loaded {
@@ -55,7 +56,8 @@ pub(super) fn runs_in_blocks(
         }
         Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => {
             let pooled = node.operand(0).filter(|&x| is_image(graph, x));
-            pooled.is_some_and(|x| is_whole(graph, x, block)) && node.outputs.iter().skip(1).all(Option::is_none)
+            pooled.is_some_and(|x| is_whole(graph, x, CHANNELS, block))
+                && node.outputs.iter().skip(1).all(Option::is_none)
         }
         _ => false,
     }
@@ -77,7 +79,7 @@ fn stays(graph: &Graph, n: NodeId, lies: &dyn Fn(ValueId) -> bool, machine: &Mac
                 first && node.inputs.iter().skip(1).flatten().all(|&v| graph.constant(v).is_some())
             }
             Some("Concat") => {
-                let whole = |v| is_whole(graph, v, machine.block.channels());
+                let whole = |v| is_whole(graph, v, CHANNELS, machine.block.channels());
                 node.int("axis") == Some(1) && operands().all(lies) && operands().all(whole)
             }
             Some("Resize" | "Upsample") => first && resizes(node),
@@ -124,9 +126,9 @@ fn is_image(graph: &Graph, v: ValueId) -> bool {
     ty.dtype() == Some(DType::F32) && ty.rank() == Some(IMAGE)
 }
 
-/// Whether the channels of an image are whole blocks.
-fn is_whole(graph: &Graph, v: ValueId, block: u64) -> bool {
-    let channels = graph.value(v).ty.shape().and_then(|shape| shape.get(1)?.as_const());
+/// Whether the channels of an image, along this axis, are whole blocks.
+fn is_whole(graph: &Graph, v: ValueId, axis: usize, block: u64) -> bool {
+    let channels = graph.value(v).ty.shape().and_then(|shape| shape.get(axis)?.as_const());
     channels.and_then(|c| u64::try_from(c).ok()).is_some_and(|c| c.is_multiple_of(block))
 }
 
@@ -142,8 +144,7 @@ pub(super) fn in_blocks(query: &OpQuery<'_>, machine: &Machine) -> Option<Cost> 
         return None;
     }
     let lies = |v: ValueId| blocked.contains(&v);
-    let axis = node.onnx() == Some("Concat");
-    if !stays_in_any_order(query, n, &lies, machine, axis) {
+    if !stays_in_any_order(query, n, &lies, machine) {
         return None;
     }
     if is_taken_in(graph, n, machine.release) {
@@ -156,24 +157,15 @@ pub(super) fn in_blocks(query: &OpQuery<'_>, machine: &Machine) -> Option<Cost> 
 }
 
 /// Whether a node stays in blocks, whatever the order of its axes in the file: the runtime sees it as it will be written, channels first.
-fn stays_in_any_order(
-    query: &OpQuery<'_>,
-    n: NodeId,
-    lies: &dyn Fn(ValueId) -> bool,
-    machine: &Machine,
-    concatenates: bool,
-) -> bool {
+fn stays_in_any_order(query: &OpQuery<'_>, n: NodeId, lies: &dyn Fn(ValueId) -> bool, machine: &Machine) -> bool {
     let graph = query.graph;
     let node = graph.node(n);
-    if !concatenates {
+    if node.onnx() != Some("Concat") {
         return stays(graph, n, lies, machine);
     }
     let Some(axes) = query.outs.first().and_then(|l| machine.blocked_axes(l)) else { return false };
     let block = machine.block.channels();
-    let whole = |v: ValueId| {
-        let channels = graph.value(v).ty.shape().and_then(|shape| shape.get(axes.c)?.as_const());
-        channels.and_then(|c| u64::try_from(c).ok()).is_some_and(|c| c.is_multiple_of(block))
-    };
+    let whole = |v: ValueId| is_whole(graph, v, axes.c, block);
     let own = node.int("axis").map(|axis| if axis < 0 { axis + IMAGE as i64 } else { axis });
     own == Some(axes.c as i64) && node.inputs.iter().flatten().all(|&v| lies(v) && whole(v))
 }

@@ -66,7 +66,7 @@ impl Machine {
         let node = query.graph.node(query.node);
         let result = node.result(0);
         let mut offers = Vec::new();
-        for axes in ImageAxes::ORIGINS.into_iter().filter(|axes| axes.h.is_some()) {
+        for axes in ImageAxes::of_images() {
             // A reduction may leave no image.
             let image = |v: Option<ValueId>| v.and_then(|v| image_of(query, v, axes));
             let Some([_, channels, ..]) = image(result).or_else(|| image(node.operand(0))) else { continue };

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 /// The attribute in which a convolution has its activation, and that of the numbers which this reads.
 const ACTIVATION: [&str; 2] = ["activation", "activation_params"];
 
-/// Values that lie in parts, by frame: images of a batch one behind the other, and volumes that are the same bytes.
+/// Batches that lie in parts: the images of each, one behind the other.
 pub(super) type Parts = BTreeMap<ValueId, Vec<ValueId>>;
 
 /// The images of a batch, each by itself.

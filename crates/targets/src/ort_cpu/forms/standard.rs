@@ -196,8 +196,7 @@ impl TargetForm for Pooled {
             let becomes = Become { op: OpName::onnx(&becomes.op.name), opset: node.opset, ..becomes };
             Some(Offer { form: POOLED, becomes: Some(becomes), ..offer })
         };
-        let of_images = ImageAxes::ORIGINS.into_iter().filter(|axes| axes.h.is_some());
-        of_images.filter_map(of).collect()
+        ImageAxes::of_images().filter_map(of).collect()
     }
 
     fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
@@ -216,7 +215,7 @@ fn pooled(piece: &Piece<'_>) -> Option<Fragment> {
     let x = node.operand(0)?;
     let image = graph.value(x);
     let order = piece.layouts.ins.first()?.as_ref().map_or(Some(vec![0, 1, 2, 3]), Layout::as_permutation)?;
-    let axes = ImageAxes::ORIGINS.into_iter().find(|axes| axes.h.is_some() && axes.first()[..] == order[..])?;
+    let axes = ImageAxes::of_images().find(|axes| axes.first()[..] == order[..])?;
     let name = if node.onnx() == Some("ReduceMax") { "GlobalMaxPool" } else { "GlobalAveragePool" };
     let mut made = Fragment::new(piece, POOLED);
     let stored = Layout::permutation(&order).ok()?;
@@ -264,8 +263,7 @@ impl TargetForm for OneTap {
             let cost = Cost::new(self.0.0.costs.conv_ns(&one_tap, ConvKernel::Blocked)?);
             Some(Offer { form: ONE_TAP, layouts, cost, becomes: None, adds_zeros: false })
         };
-        let of_images = ImageAxes::ORIGINS.into_iter().filter(|axes| axes.h.is_some());
-        of_images.filter_map(of).collect()
+        ImageAxes::of_images().filter_map(of).collect()
     }
 
     fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
@@ -285,7 +283,7 @@ fn one_tap(piece: &Piece<'_>) -> Option<Fragment> {
     let x = node.operand(slot)?;
     let y = graph.value(node.result(0)?);
     let order = y.layout.as_permutation()?;
-    let axes = ImageAxes::ORIGINS.into_iter().find(|axes| axes.h.is_some() && axes.first()[..] == order[..])?;
+    let axes = ImageAxes::of_images().find(|axes| axes.first()[..] == order[..])?;
     let channels = y.ty.shape()?.get(axes.c)?.as_const()?;
     let affine = reading(graph, node, x, Some(axes.c), usize::try_from(channels).ok()?)?;
     let mut made = Fragment::new(piece, ONE_TAP);

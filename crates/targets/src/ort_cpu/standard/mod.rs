@@ -95,8 +95,8 @@ impl Target for OnnxRuntime {
         Some(carried::loaded(graph, is_constant, self.machine()))
     }
 
-    fn written(&self, layout: &Layout) -> Layout {
-        leave_blocks::unblocked(layout).unwrap_or_else(|| layout.clone())
+    fn written(&self, layout: &Layout) -> Option<Layout> {
+        leave_blocks::unblocked(layout)
     }
 
     fn crosses(&self, layout: &Layout) -> bool {

@@ -85,7 +85,7 @@ fn brought(graph: &Graph, cx: &Context<'_>, between: &[NodeId]) -> Cost {
             (Form::View(View::Transpose(perm)), _) => {
                 let shape = cx.settings.hints.shape(graph, x).unwrap_or_default();
                 let Ok(to) = Layout::permutation(perm) else { return Cost::ZERO };
-                let (from, bytes) = (Layout::row_major(perm.len()), shape.iter().product());
+                let (from, bytes) = (Layout::row_major(perm.len()), shape.iter().copied().fold(1, u64::saturating_mul));
                 let mut query = MoveQuery::permute(&from, &to, &shape).bytes(bytes);
                 query.dtype = Some(DType::U8);
                 cx.target().move_cost(&query).unwrap_or(Cost::ZERO)

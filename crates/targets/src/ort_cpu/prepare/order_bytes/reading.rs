@@ -1,6 +1,7 @@
 //! What a node does with the channels of an image that it reads, and what of its operands lies in their order.
 
 use super::super::route_channels::{CHANNELS, count};
+use relayout_ir::constant::Constant;
 use relayout_ir::form::{Form, Slot};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, Use, ValueId};
 use relayout_ir::op::read::group;
@@ -111,24 +112,32 @@ fn sums(graph: &Graph, u: Use) -> bool {
 
 /// Whether floats are only read to be quantized, as they are or cut off.
 fn is_quantized(graph: &Graph, y: ValueId) -> bool {
-    let uses = graph.uses(y);
-    let quantizes = |u: &Use| match graph.node(u.node).onnx() {
-        Some("QuantizeLinear") => u.slot == 0,
-        Some("Relu" | "Clip") => {
-            u.slot == 0 && graph.node(u.node).only_result().is_some_and(|y| is_quantized(graph, y))
+    let mut left = vec![y];
+    while let Some(y) = left.pop() {
+        let uses = graph.uses(y);
+        if graph.is_output(y) || uses.is_empty() || uses.iter().any(|u| u.slot != 0) {
+            return false;
         }
-        _ => false,
-    };
-    !graph.is_output(y) && !uses.is_empty() && uses.iter().all(quantizes)
+        for reader in uses.iter().map(|u| graph.node(u.node)) {
+            match (reader.onnx(), reader.only_result()) {
+                (Some("QuantizeLinear"), _) => {}
+                (Some("Relu" | "Clip"), Some(y)) => left.push(y),
+                _ => return false,
+            }
+        }
+    }
+    true
 }
 
 /// Whether a value is a constant that can be stored in another order along an axis, or is dequantized from such ones.
 fn is_laid(graph: &Graph, v: ValueId, axis: usize) -> bool {
-    if let Some(c) = graph.constant(v) {
-        let whole = c.dtype.bits().is_some_and(|bits| bits >= 8);
-        return whole && c.pending.is_none() && c.source.is_available();
-    }
-    entries_of(graph, v, axis).is_some() && graph.only_use(v).is_some()
+    is_stored(graph, v) || entries_of(graph, v, axis).is_some() && graph.only_use(v).is_some()
+}
+
+/// Whether a value is a constant whose elements can be stored in another order.
+fn is_stored(graph: &Graph, v: ValueId) -> bool {
+    let whole = |c: &Constant| c.dtype.bits().is_some_and(|bits| bits >= 8);
+    graph.constant(v).is_some_and(|c| whole(c) && c.pending.is_none() && c.source.is_available())
 }
 
 /// What of a `DequantizeLinear` of constants lies in the order of an axis of its result.
@@ -138,7 +147,7 @@ pub(super) fn entries_of(graph: &Graph, v: ValueId, axis: usize) -> Option<Vec<E
     let Form::Axes(bound) = &node.form else { return None };
     let Alike { places, .. } = alike(graph, node, bound, Slot::Out(0), axis)?;
     let entry = |&(place, axis): &(Slot, usize)| match place {
-        Slot::In(slot) => is_laid(graph, node.operand(slot)?, axis).then_some((slot, axis)),
+        Slot::In(slot) => is_stored(graph, node.operand(slot)?).then_some((slot, axis)),
         Slot::Out(_) => None,
     };
     let entries: Vec<Entry> = places.iter().map(entry).collect::<Option<_>>()?;
