@@ -14,7 +14,7 @@ import pytest
 import relayout
 from relayout import _runtime
 
-COSTS = str(pathlib.Path(__file__).parents[2] / "crates/targets/src/ort_cpu/costs/blocks-of-16.2-threads.toml")
+COSTS = str(pathlib.Path(__file__).parents[2] / "crates/targets/src/ort_cpu/costs/avx512-desktop.toml")
 OWN = str(pathlib.Path(__file__).parents[2] / "crates/targets/src/functions/nhwc.toml")
 PROOF = "proof.json"
 

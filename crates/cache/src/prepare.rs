@@ -98,8 +98,8 @@ impl StartOptions {
 
     /// The key of what is made with these options of a model with this digest.
     pub(crate) fn key(&self, model: &str) -> String {
-        let Fitting { target, block, threads, provider, runtime, .. } = &self.fitting;
-        let fitting = format!("{target} {block:?} {threads:?} {provider:?} {runtime:?}");
+        let Fitting { target, block, machine, threads, provider, runtime, .. } = &self.fitting;
+        let fitting = format!("{target} {block:?} {machine:?} {threads:?} {provider:?} {runtime:?}");
         let options = format!("{:?} {:?} {:?}", self.numerics, self.dims, self.unproved);
         let version = env!("CARGO_PKG_VERSION");
         digest::of_parts([model, version, &self.session, &fitting, &options].map(str::as_bytes))

@@ -321,26 +321,42 @@ fn few_of(count: usize) -> Vec<usize> {
         .collect()
 }
 
+/// Of a grid, what its ops take on one thread and on several, in nanoseconds without what a node takes anyhow.
+type Pairs = Vec<(f64, f64)>;
+
 /// What the last number of threads leaves of times on the first, by a few points of each grid, and how far half of these are off by it, in
-/// percent.
+/// percent: each by the share that the other half of the points says.
 fn compared(machine: &Machine, (measured, few): (&[Measurement], &[Vec<usize>]), times: Vec<f64>) -> (Share, u64) {
     let mut times = times.into_iter();
     let [one, more] = [machine.node_ns.first(), machine.node_ns.last()].map(|ns| ns.copied().unwrap_or(1) as f64);
     let own = |ns: f64, node: f64| (ns - node).max(ns / 10.0);
-    let of = |(grid, few): (&Measurement, &Vec<usize>)| -> Vec<(f64, f64)> {
+    let of = |(grid, few): (&Measurement, &Vec<usize>)| -> Pairs {
         let alone = few.iter().map(|&place| grid.ns.get(place).copied().unwrap_or(1) as f64);
         alone.zip(times.by_ref()).map(|(alone, ns)| (own(alone, one), own(ns, more))).collect()
     };
-    let points: Vec<Vec<(f64, f64)>> = measured.iter().zip(few).map(of).collect();
-    let share = Share::of(measured.iter().zip(&points).map(|(grid, points)| (grid.name.as_str(), points.clone())));
-    let off = |(grid, points): (&Measurement, &Vec<(f64, f64)>)| -> Vec<f64> {
-        let part = share.part(&grid.name);
-        points.iter().map(|(alone, ns)| ((more + alone * part) / (more + ns) - 1.0).abs()).collect()
+    let points: Vec<Pairs> = measured.iter().zip(few).map(of).collect();
+    let names = || measured.iter().map(|grid| grid.name.as_str());
+    let share = |points: &[Pairs]| Share::of(names().zip(points.iter().cloned()));
+
+    let halves = [0, 1].map(|half| -> Vec<Pairs> {
+        let of = |pairs: &Pairs| pairs.iter().rev().skip(half).step_by(2).copied().collect();
+        points.iter().map(of).collect()
+    });
+    let off = |half: usize| {
+        let [asked, held] = [&halves[half], &halves[1 - half]];
+        let share = share(asked);
+        let off = |(name, pairs): (&str, &Pairs)| -> Vec<f64> {
+            pairs
+                .iter()
+                .map(|&(alone, ns)| ((more + alone * share.part(name, alone)) / (more + ns) - 1.0).abs())
+                .collect()
+        };
+        names().zip(held).flat_map(off).collect::<Vec<f64>>()
     };
-    let mut off: Vec<f64> = measured.iter().zip(&points).flat_map(off).collect();
+    let mut off: Vec<f64> = [0, 1].into_iter().flat_map(off).collect();
     off.sort_by(f64::total_cmp);
     let middle = off.get(off.len() / 2).copied().unwrap_or_default();
-    (share, (100.0 * middle).round() as u64)
+    (share(&points), (100.0 * middle).round() as u64)
 }
 
 /// Times as the grids that they are of.

@@ -30,7 +30,10 @@ fn a_few_points_are_spread_over_all_of_them() {
 
 #[test]
 fn threads_that_make_no_large_convolution_faster_are_left_out_of_a_table() {
-    let share = |serial: &[&str]| Share { permille: 600, serial: serial.iter().map(|&grid| grid.to_owned()).collect() };
+    let share = |serial: &[&str]| {
+        let serial = serial.iter().map(|&grid| grid.to_owned()).collect();
+        Share { ns: vec![1000], permille: vec![600], serial }
+    };
     let machine = Machine {
         machine: "a busy machine".to_owned(),
         date: "2026-11-30".to_owned(),

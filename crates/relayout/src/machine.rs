@@ -5,6 +5,7 @@
 //! looks at the processor only.
 
 use relayout_target_api::Target;
+use relayout_targets::measured::{BuiltinTable, Processor};
 use relayout_targets::{Block, OrtCpu, OrtNhwc, PROVIDERS, Provider, Release, TargetError, builtin};
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,8 @@ use serde::{Deserialize, Serialize};
 pub struct Equipment {
     /// The block of channels that ONNX Runtime's kernels take here; `None` where the processor is none of x86-64.
     pub block: Option<Block>,
+    /// What processor it is; `None` where that is not known, or it is none of x86-64.
+    pub processor: Option<Processor>,
     /// Threads that models run on.
     pub threads: u64,
     /// The version of ONNX Runtime that is there.
@@ -29,7 +32,7 @@ impl Equipment {
     pub fn of_this_machine() -> Equipment {
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
         let block = cfg!(target_arch = "x86_64").then(Block::of_host);
-        Equipment { block, threads, runtime: None, providers: Vec::new() }
+        Equipment { block, processor: Processor::of_host(), threads, runtime: None, providers: Vec::new() }
     }
 
     /// With this version of ONNX Runtime.
@@ -92,6 +95,10 @@ pub struct Fitting {
     /// Channels of a block, for target `ort-cpu`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<u64>,
+    /// The kind of machine whose built-in costs count, for target `ort-cpu`; those that are usual for the block if none was measured on such
+    /// processors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// Threads that costs are those of, for target `ort-cpu`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u64>,
@@ -111,7 +118,7 @@ pub(crate) const MOST_THREADS: u64 = 1024;
 /// Devices in the order in which they are preferred to the processor.
 const DEVICES: [&str; 3] = ["qnn", "cuda", "webgpu"];
 
-/// Chooses target, block, threads and provider for what is there.
+/// Chooses target, block, kind of machine, threads and provider for what is there.
 ///
 /// A device is preferred to the processor. Without ONNX Runtime, or with a provider that this library does not know, it is target `onnx`,
 /// whose files every runtime reads.
@@ -126,6 +133,9 @@ pub(crate) struct Asked<'r> {
     pub(crate) target: Option<&'r str>,
     pub(crate) provider: Option<&'r str>,
     pub(crate) block: Option<Block>,
+    pub(crate) machine: Option<&'r str>,
+    /// Whether there is a table of costs, beside which no kind of machine has one.
+    pub(crate) costs: bool,
     pub(crate) threads: Option<u64>,
     pub(crate) runtime: Option<&'r str>,
 }
@@ -178,7 +188,7 @@ fn on_device(on: &Equipment, why: &str) -> Fitting {
 impl Fitting {
     fn new(target: &str, provider: Option<&str>, why: Vec<String>) -> Fitting {
         let (target, provider) = (target.to_owned(), provider.map(str::to_owned));
-        Fitting { target, block: None, threads: None, provider, runtime: None, why }
+        Fitting { target, block: None, machine: None, threads: None, provider, runtime: None, why }
     }
 
     /// The block and the threads of target `ort-cpu`.
@@ -188,11 +198,24 @@ impl Fitting {
         let set = if block == Some(Block::B16) { "AVX-512 is" } else { "AVX-512 is not" };
         let why = if asked.block.is_some() { "asked for".to_owned() } else { format!("{set} there") };
         self.why.extend(self.block.map(|channels| format!("blocks of {channels}: {why}")));
+        self.on_machine(on, asked);
         let threads = asked.threads.unwrap_or(on.threads.min(MOST_THREADS));
         let why = if asked.threads.is_some() { "asked for" } else { "as many as a session takes by itself" };
         self.threads = Some(threads);
         self.why.push(format!("threads {threads}: {why}"));
         self.on_runtime(on, asked);
+    }
+
+    /// The kind of machine of target `ort-cpu`.
+    fn on_machine(&mut self, on: &Equipment, asked: &Asked<'_>) {
+        let measured = || BuiltinTable::measured_on(on.processor?, self.block?).map(|table| table.name);
+        let (machine, why) = match asked.machine {
+            Some(machine) => (Some(machine), "asked for"),
+            None if asked.costs => (None, ""),
+            None => (measured(), "its costs were measured on processors of this family"),
+        };
+        self.machine = machine.map(str::to_owned);
+        self.why.extend(machine.map(|machine| format!("machine `{machine}`: {why}")));
     }
 
     /// The runtime of target `ort-cpu`, where its version tells a release.
@@ -217,7 +240,12 @@ impl Fitting {
         match (&self.provider, self.block.and_then(Block::of)) {
             (Some(provider), _) => Ok(Box::new(OrtNhwc::of(Provider::of(provider)?))),
             (None, Some(block)) => {
-                let target = OrtCpu::new(block)?.on_threads(self.threads.unwrap_or(1))?;
+                let threads = self.threads.unwrap_or(1);
+                let machine = self.machine.as_deref().and_then(|name| BuiltinTable::of_machine(name).ok());
+                let target = match machine {
+                    Some(machine) => OrtCpu::for_machine(&machine, threads)?,
+                    None => OrtCpu::new(block)?.on_threads(threads)?,
+                };
                 Ok(Box::new(match self.release() {
                     Some(release) => target.for_release(release),
                     None => target,
@@ -236,6 +264,9 @@ impl Fitting {
             Some(provider) => option("--provider", provider.clone()),
             None => option("--target", self.target.clone()),
         }
+        if let Some(machine) = &self.machine {
+            option("--machine", machine.clone());
+        }
         if let Some(threads) = self.threads.filter(|&threads| threads > 1) {
             option("--threads", threads.to_string());
         }
@@ -252,7 +283,36 @@ mod tests {
 
     fn on(block: Option<Block>, runtime: Option<&str>, providers: &[&str]) -> Equipment {
         let providers = providers.iter().map(ToString::to_string).collect();
-        Equipment { block, threads: 4, runtime: runtime.map(str::to_owned), providers }
+        Equipment { block, processor: None, threads: 4, runtime: runtime.map(str::to_owned), providers }
+    }
+
+    #[test]
+    fn costs_that_were_measured_on_such_a_processor_count_unless_others_are_asked_for() {
+        let amd = |family| Some(Processor { vendor: *b"AuthenticAMD", family });
+        let intel = Some(Processor { vendor: *b"GenuineIntel", family: 6 });
+        for (processor, block, machine) in [
+            (amd(25), Block::B16, Some("avx512-desktop")),
+            (amd(26), Block::B16, Some("avx512-server")),
+            (amd(25), Block::B8, Some("avx2-desktop")),
+            (amd(23), Block::B8, None),
+            (intel, Block::B16, None),
+            (None, Block::B16, None),
+        ] {
+            let here = Equipment { processor, ..on(Some(block), Some("1.31.1"), &[]) };
+            let fits = fitting(&here);
+            assert_eq!(fits.machine.as_deref(), machine, "{here:?}");
+            let words = machine.map(|machine| format!(" --machine {machine}")).unwrap_or_default();
+            assert_eq!(fits.words().join(" "), format!("--target ort-cpu{words} --threads 4"));
+            assert_eq!(fits.why.iter().any(|why| why.starts_with("machine `")), machine.is_some(), "{fits:?}");
+            let usual = Fitting { machine: None, ..fits.clone() };
+            let source = |fits: &Fitting| fits.build().unwrap().cost_source().to_owned();
+            let differs = machine.is_some_and(|machine| machine == "avx512-desktop");
+            assert_eq!(source(&fits) != source(&usual), differs, "{} {}", source(&fits), source(&usual));
+            assert!(choose(&here, &Asked { costs: true, ..Asked::default() }).machine.is_none());
+            let asked = choose(&here, &Asked { machine: Some("avx2-laptop"), ..Asked::default() });
+            assert_eq!(asked.machine.as_deref(), Some("avx2-laptop"));
+        }
+        assert_eq!(Equipment::of_this_machine().processor.is_some(), cfg!(target_arch = "x86_64"));
     }
 
     #[test]

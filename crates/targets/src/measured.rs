@@ -1,5 +1,6 @@
 //! Tables of measured costs: what those of all targets share, and the one of target `ort-cpu`.
 
+pub use crate::ort_cpu::Processor;
 pub use crate::ort_cpu::costs::{
     Activation, Attention, AttentionShape, AxisShape, BuiltinTable, Case, ConvKernel, ConvShape, Copy, ELEMENTWISE,
     GemmShape, MACHINES, Machine, MeasuredCosts, ORT_CPU, Pool, PoolShape, Projection, ProjectionShape, Reorder,

@@ -169,7 +169,7 @@ def for_this_machine() -> dict[str, Any]:
     from ._runtime import equipment
 
     fits = json.loads(_relayout.fitting([("for_this_machine", "true"), *equipment()]))
-    return {name: fits[name] for name in ("target", "block", "threads", "provider", "runtime") if name in fits}
+    return {name: fits[name] for name in ("target", "block", "machine", "threads", "provider", "runtime") if name in fits}
 
 
 def targets() -> list[Target]:

@@ -54,7 +54,8 @@ class RequestOptions(TypedDict, total=False):
     version files for ``ort-cpu`` may have what only newer releases run; ``relayout.needs`` in the metadata then says which."""
     machine: str | None
     """For ``ort-cpu``: the kind of machine that the model will run on, ``"avx512-server"``, ``"avx512-desktop"``, ``"avx2-desktop"`` or
-    ``"avx2-laptop"``: its blocks, and the built-in table of its costs."""
+    ``"avx2-laptop"``: its blocks, and the built-in table of its costs. Without it, and without ``block`` and ``costs``, the one that was
+    measured on processors like those of this machine, else the one that is usual for its blocks."""
     costs: StrPath | None
     """For ``ort-cpu``, ``ort-nhwc`` and ``cuda-tensorcore``: a table of costs that ``relayout calibrate`` wrote."""
     threads: int | None

@@ -233,6 +233,8 @@ class Fitting:
     """A sentence for each choice."""
     block: int | None = None
     """Channels of a block, for ``ort-cpu``."""
+    machine: str | None = None
+    """The kind of machine whose built-in costs count, for ``ort-cpu``."""
     threads: int | None = None
     """Threads that costs are those of, for ``ort-cpu``."""
     provider: str | None = None

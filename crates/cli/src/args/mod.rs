@@ -192,7 +192,7 @@ pub(crate) struct Decide {
     pub(crate) block: Option<String>,
 
     /// Kind of machine that the model will run on, for target ort-cpu: its blocks and the built-in table of its costs. By default the
-    /// blocks of this machine, and the table that is usual for them
+    /// blocks of this machine, and the table that was measured on processors like its, else the one that is usual for such blocks
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(MACHINES.map(|machine| machine.name)))]
     pub(crate) machine: Option<String>,
 

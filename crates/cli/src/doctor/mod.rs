@@ -31,6 +31,7 @@ pub(crate) fn choose(decide: &mut args::Decide) {
     decide.target = Some(fits.target.clone());
     decide.provider.clone_from(&fits.provider);
     decide.runtime.clone_from(&request.runtime);
+    decide.machine.clone_from(&request.machine);
     decide.threads = request.threads.and_then(|threads| u16::try_from(threads).ok());
     decide.chosen = Some(fits);
 }

@@ -7,7 +7,7 @@ use std::fs;
 fn what_cannot_be_is_refused_before_anything_is_measured() {
     let dir = folder(&[]);
     let table = dir.path().join("costs.toml");
-    fs::write(&table, "format = 5\ntarget = \"ort-cpu\"\n").unwrap();
+    fs::write(&table, "format = 6\ntarget = \"ort-cpu\"\n").unwrap();
     let line = relayout(["calibrate", "--check", "--costs", str(&table)]).refused(1).to_owned();
     assert!(line.contains("costs.toml") && line.contains("measured") && line.contains("relayout calibrate"), "{line}");
     let nowhere = dir.path().join("no/such/folder/costs.toml");

@@ -424,7 +424,7 @@ fn costs_that_are_no_table_or_for_no_such_target_are_refused() {
     );
     for (text, says) in [
         ("name = \"mine\"\n".to_owned(), "format"),
-        (good.replacen("format = 5", "format = 3", 1), "has format 3, and this version reads format 5"),
+        (good.replacen("format = 6", "format = 3", 1), "has format 3, and this version reads format 6"),
         (good.replacen("target = \"ort-cpu\"", "target = \"x86-avx2\"", 1), "is about target `x86-avx2`"),
         (good.replacen("node_ns", "node_ms", 1), "node_ms"),
     ] {

@@ -214,6 +214,8 @@ impl Request {
             target: self.target.as_deref(),
             provider: self.provider.as_deref(),
             block: self.block.or_else(|| self.machine_block()),
+            machine: self.machine.as_deref(),
+            costs: self.costs.is_some(),
             threads: self.threads,
             runtime: self.runtime.as_deref(),
         };
@@ -221,6 +223,7 @@ impl Request {
         self.target = Some(fits.target.clone());
         self.provider.clone_from(&fits.provider);
         self.block = self.block.or(fits.block.and_then(Block::of));
+        self.machine.clone_from(&fits.machine);
         self.threads = self.threads.or(fits.threads);
         if fits.target == "ort-cpu" {
             // A version that tells no release is none to write files for.

@@ -108,7 +108,11 @@ impl Request {
     }
 
     fn on_processor(&self) -> Result<OrtCpu, RequestError> {
-        let target = match self.machine_table()? {
+        let machine = match self.machine_table()? {
+            None if self.block.is_none() && self.costs.is_none() => BuiltinTable::of_host(),
+            asked => asked,
+        };
+        let target = match machine {
             Some(table) => OrtCpu::for_machine(&table, self.threads.unwrap_or(1))?,
             None => self.on_block(self.block.unwrap_or_else(Block::of_host))?,
         };

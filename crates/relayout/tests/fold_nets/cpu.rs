@@ -11,11 +11,17 @@ use relayout_targets::{Block, OrtCpu};
 use relayout_verify::{Inputs, ModelSource, Options, Tolerance, verify};
 use std::collections::BTreeMap;
 
-/// The target with the costs of hosts with blocks of 16, whatever the block: both kinds of blocks put the same forms to the test. What the
-/// tables decide is for random networks and for spellings.
+/// The target with the costs of hosts with blocks of 16, whatever the block, and of moves as they take alone: both kinds of blocks put the
+/// same forms to the test, and a few ops are worth the moves at their ends. What is decided within networks is for random networks, for
+/// spellings and for the corpus.
 pub(crate) fn target(block: Block) -> OrtCpu {
     let [BuiltinTable { name, text, .. }, ..] = ORT_CPU;
-    OrtCpu::new(block).expect("a built-in target").with_costs(MeasuredCosts::parse(name, text).expect("a table"))
+    by_table(block, name, text)
+}
+
+fn by_table(block: Block, name: &str, text: &str) -> OrtCpu {
+    let costs = MeasuredCosts::parse(name, text).expect("a table").with_moves(1000);
+    OrtCpu::new(block).expect("a built-in target").with_costs(costs)
 }
 
 /// The same but for one grid of the table: what that prices is so many times as dear. What a form computes is put to the test where
@@ -29,7 +35,7 @@ pub(crate) fn dear(block: Block, grid: &str, times: u64) -> OrtCpu {
     let numbers = list.split(',').map(str::trim).filter(|number| !number.is_empty());
     let numbers: Vec<String> = numbers.map(|n| (n.parse::<u64>().expect("nanoseconds") * times).to_string()).collect();
     let text = format!("{before}{head}{axes}ns = [{}]{behind}", numbers.join(", "));
-    OrtCpu::new(block).expect("a built-in target").with_costs(MeasuredCosts::parse(name, &text).expect("a table"))
+    by_table(block, name, &text)
 }
 
 /// What the optimizer makes of a model.

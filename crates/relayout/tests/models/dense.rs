@@ -65,7 +65,12 @@ fn case() -> impl Strategy<Value = Case> {
     let wrong = prop_oneof![3 => Just(None), 2 => prop::sample::select(wrong.to_vec())];
     let shape = (any::<[bool; 3]>(), wrong);
     (prop::collection::vec(op(), 0..4), shape).prop_map(|(ops, ([images, open, joined], wrong))| {
-        let ops = [&[Op::Product], ops.as_slice()].concat();
+        let mut ops = [&[Op::Product], ops.as_slice()].concat();
+        let products = ops.iter().filter(|op| matches!(op, Op::Product | Op::Gemm { .. })).count();
+        // Three products of drawn weights leave numbers so large that rounding them shows behind a Softmax.
+        if products + usize::from(wrong == Some(Wrong::Columns)) > 2 {
+            ops.retain(|op| *op != Op::Softmax);
+        }
         Case { ops, images, open: open && wrong.is_none(), joined: images && joined, wrong }
     })
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use prost::Message as _;
 use relayout::{Model, Numerics, Options, optimize, target};
 use relayout_onnx::proto::{ModelProto, StringStringEntryProto};
-use relayout_targets::{Block, OrtCpu};
+use relayout_targets::Block;
 use relayout_verify::{Comparison, Data, Inputs, Level, ModelSource, Tensor, Tolerance, run, verify};
 use std::collections::BTreeMap;
 
@@ -442,7 +442,7 @@ fn error_of_means(bytes: &[u8], height: i64, width: i64) -> f64 {
 #[test]
 fn means_of_images_lose_at_most_two_bits_against_the_runtimes_own() {
     let made = |net: &Net, numerics| {
-        let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
+        let target = fold_nets::cpu::target(Block::of_host());
         fold_nets::cpu::made_for(&target, &net.bytes(), numerics)
     };
     let ops = |bytes: &[u8]| -> Vec<String> {

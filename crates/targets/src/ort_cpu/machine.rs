@@ -21,6 +21,36 @@ pub enum Block {
     B16,
 }
 
+/// A kind of processors, as far as the built-in tables of costs tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Processor {
+    /// Who made it, as the instruction CPUID says: `AuthenticAMD`, `GenuineIntel`.
+    pub vendor: [u8; 12],
+    /// Its family, as that says.
+    pub family: u32,
+}
+
+impl Processor {
+    /// The processor of this machine; `None` where it is none of x86-64.
+    pub fn of_host() -> Option<Processor> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{__cpuid, CpuidResult};
+            let CpuidResult { ebx, ecx, edx, .. } = __cpuid(0);
+            let signature = __cpuid(1).eax;
+            let [base, extended] = [(signature >> 8) & 0xf, (signature >> 20) & 0xff];
+            let mut vendor = [0; 12];
+            for (place, bytes) in vendor.chunks_exact_mut(4).zip([ebx, edx, ecx]) {
+                place.copy_from_slice(&bytes.to_le_bytes());
+            }
+            // The extended family counts where the base one is full.
+            Some(Processor { vendor, family: base + if base == 0xf { extended } else { 0 } })
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        None
+    }
+}
+
 impl Block {
     /// Channels.
     pub fn channels(self) -> u64 {

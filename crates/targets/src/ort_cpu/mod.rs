@@ -26,7 +26,7 @@ mod runs;
 mod standard;
 mod taken_in;
 
-pub use machine::Block;
+pub use machine::{Block, Processor};
 pub use release::Release;
 pub use standard::OnnxRuntime;
 

@@ -12,7 +12,7 @@ use std::path::Path;
 fn a_kind_of_machine_is_told_by_its_name_and_says_where_its_times_are_from() {
     for table in MACHINES {
         let costs = BuiltinTable::of_machine(table.name).unwrap().costs().unwrap();
-        assert_eq!((costs.machine().block, costs.threads()), (table.block, table.threads), "{}", table.name);
+        assert_eq!((costs.machine().block, costs.threads()), (table.block, 1), "{}", table.name);
         assert_eq!(costs.is_derived(), table.name == "avx2-laptop", "{}", table.name);
         let target = OrtCpu::for_machine(&table, 2).unwrap();
         let (source, machine) = (relayout_target_api::Target::cost_source(&target).to_owned(), costs.machine());
@@ -25,9 +25,20 @@ fn a_kind_of_machine_is_told_by_its_name_and_says_where_its_times_are_from() {
     }
     let error = BuiltinTable::of_machine("phone").unwrap_err();
     assert!(MACHINES.iter().all(|table| error.contains(table.name)) && error.contains("`phone`"), "{error}");
-    // What is decided by where nothing is said is one of them on one thread.
-    let usual = ORT_CPU.iter().filter(|table| table.threads == 1);
-    assert!(usual.clone().count() == 2 && usual.clone().all(|table| BuiltinTable::of_machine(table.name).is_ok()));
+    // What is decided by where nothing is said is one of them.
+    assert!(ORT_CPU.iter().all(|table| BuiltinTable::of_machine(table.name).is_ok()));
+}
+
+#[test]
+fn a_table_is_that_of_the_processors_that_it_says() {
+    for table in MACHINES {
+        let measured = table.costs().unwrap().machine().machine.clone();
+        let family = table.processor.map(|processor| format!("family {},", processor.family));
+        assert!(family.is_none_or(|family| measured.contains(&family)), "{}: {measured}", table.name);
+        assert_eq!(table.processor.is_none(), table.name == "avx2-laptop");
+        let found = table.processor.and_then(|processor| BuiltinTable::measured_on(processor, table.block));
+        assert_eq!(found.map(|found| found.name), table.processor.map(|_| table.name));
+    }
 }
 
 #[test]
@@ -83,8 +94,7 @@ fn laptop() -> String {
         };
         let both: Vec<(f64, u64)> = points.iter().map(least).zip(numbers("ns")).collect();
         for share in shares.values_mut() {
-            let part = share.part(&spec.name);
-            if both.iter().any(|(least, ns)| *least > part * *ns as f64) {
+            if both.iter().any(|(least, ns)| *least > share.part(&spec.name, *ns as f64) * *ns as f64) {
                 share.serial.insert(spec.name.clone());
             }
         }

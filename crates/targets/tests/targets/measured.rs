@@ -48,11 +48,14 @@ fn builtin() -> MeasuredCosts {
 fn a_table_answers_for_its_block_and_for_any_number_of_threads() {
     for table in &ORT_CPU {
         let read = MeasuredCosts::parse(table.name, table.text).unwrap();
-        assert_eq!((read.machine().block, read.threads()), (table.block, table.threads), "{}", table.name);
+        assert_eq!((read.machine().block, read.threads()), (table.block, 1), "{}", table.name);
         assert!(!read.is_derived());
     }
     for block in [8, 16] {
-        for (asked, threads, derived) in [(0, 1, false), (1, 1, false), (2, 2, false), (3, 3, true), (64, 64, true)] {
+        // Of the machine of the table for blocks of 16 one thread was measured.
+        for (asked, threads, derived) in
+            [(0, 1, false), (1, 1, false), (2, 2, block == 16), (3, 3, true), (64, 64, true)]
+        {
             let found = MeasuredCosts::builtin(block, asked).unwrap();
             assert_eq!((found.machine().block, found.threads(), found.is_derived()), (block, threads, derived));
         }
@@ -83,9 +86,10 @@ fn more_threads_make_large_convolutions_faster_and_serial_ops_not() {
     }
 }
 
-/// What a number of threads leaves, of all grids but one.
+/// What a number of threads leaves, of all grids but one and however long an op takes.
 fn share(threads: u64, permille: u64) -> BTreeMap<u64, Share> {
-    [(threads, Share { permille, serial: ["transpose-general".to_owned()].into() })].into()
+    let serial = ["transpose-general".to_owned()].into();
+    [(threads, Share { ns: vec![1000], permille: vec![permille], serial })].into()
 }
 
 #[test]
@@ -123,15 +127,18 @@ fn a_table_of_several_threads_has_all_of_them() {
         ("[threads.2]", "[threads.two]", "`threads.two` is not of a number of threads"),
         (
             "[threads.2]",
-            "[threads.3]\npermille = 1\nserial = []\n[threads.2]",
+            "[threads.3]\nns = [1]\npermille = [1]\nserial = []\n[threads.2]",
             "`threads` of what was measured has no 3",
         ),
         ("threads = [1, 2]", "threads = [2, 2]", "should be one number, or several that rise from 1"),
         ("threads = [1, 2]", "threads = []", "should be one number, or several that rise from 1"),
         ("threads = [1, 2]", "threads = [0, 2]", "`threads` is 0, and should be in 1..=65536"),
         ("node_ns = [100, 100]", "node_ns = [100]", "`threads` has 2 numbers, and `node_ns` has 1"),
-        ("permille = 500", "permille = 0", "`permille` is 0"),
-        ("permille = 500", "", "permille"),
+        ("permille = [500]", "permille = [0]", "`permille` is 0"),
+        ("permille = [500]", "", "permille"),
+        ("permille = [500]", "permille = [500, 400]", "in table `threads.2`, `ns` should be numbers that rise"),
+        ("ns = [1000]\npermille = [500]", "ns = [9, 9]\npermille = [500, 500]", "`ns` should be numbers that rise"),
+        ("ns = [1000]\npermille = [500]", "ns = []\npermille = []", "`ns` should be numbers that rise"),
         ("\"transpose-general\"", "\"transposed\"", "no grid is called `transposed`"),
     ] {
         assert!(text.contains(from), "{from}");
@@ -411,7 +418,7 @@ fn heads_come_cheaper_from_the_product_than_by_a_move_where_rows_are_many_and_wi
     let costs = builtin();
     let saves = |rows, inputs, heads, width, [together, apart]: [Projection; 2]| {
         let ns = |form| costs.projection_ns(&ProjectionShape { rows, inputs, heads, width }, form);
-        let moved = costs.transpose_ns(&[rows, heads, width], &[1, 0, 2], 4);
+        let moved = costs.ns(&Case::Transpose(vec![rows, heads, width], vec![1, 0, 2], 4)).unwrap();
         ns(apart) < ns(together) + moved
     };
     let plain = [Projection::Together, Projection::Apart];
@@ -428,9 +435,9 @@ fn heads_come_cheaper_from_the_product_than_by_a_move_where_rows_are_many_and_wi
 fn a_table_of_another_version_or_target_is_told_so_whatever_else_it_has() {
     let error = |text: &str| MeasuredCosts::parse("mine.toml", text).unwrap_err();
     let old = error("format = 1\n[measured]\nspeed = 3\n");
-    assert_eq!(old, CostsError::OtherFormat { name: "mine.toml".to_owned(), format: 1, reads: 5 });
+    assert_eq!(old, CostsError::OtherFormat { name: "mine.toml".to_owned(), format: 1, reads: 6 });
     let said = old.to_string();
-    assert!(said.contains("format 1") && said.contains("format 5") && said.contains("relayout calibrate"), "{said}");
+    assert!(said.contains("format 1") && said.contains("format 6") && said.contains("relayout calibrate"), "{said}");
     let other = error(&text().replacen("\"ort-cpu\"", "\"ort-gpu\"", 1));
     assert_eq!(
         other,
@@ -457,7 +464,7 @@ fn a_table_that_cannot_be_used_says_what_is_wrong() {
         text
     };
     for (from, to, says) in [
-        ("format = 5", "format =", "TOML parse error"),
+        ("format = 6", "format =", "TOML parse error"),
         ("target = \"ort-cpu\"\n", "", "target"),
         ("block = 16", "block = 0", "`block` is 0"),
         ("node_ns = [100]", "node_ns = [-1]", "node_ns"),

@@ -20,13 +20,14 @@ impl MeasuredCosts {
     }
 
     fn conv_by_grids(&self, shape: &ConvShape, form: ConvKernel) -> u64 {
-        let work_ns = match form {
-            ConvKernel::Plain => self.plain(shape),
-            ConvKernel::Blocked if shape.is_depthwise() => self.depthwise(shape),
-            ConvKernel::Blocked => self.blocked(shape),
-            ConvKernel::BlockedFromNchw => self.first(shape),
+        let (shared_as, work_ns) = match form {
+            ConvKernel::Plain if shape.is_depthwise() => ("conv-plain-depthwise", self.plain(shape)),
+            ConvKernel::Plain => ("conv-plain-im2col", self.plain(shape)),
+            ConvKernel::Blocked if shape.is_depthwise() => ("conv-blocked-depthwise", self.depthwise(shape)),
+            ConvKernel::Blocked => ("conv-blocked-regular", self.blocked(shape)),
+            ConvKernel::BlockedFromNchw => ("conv-from-nchw", self.first(shape)),
         };
-        self.node(work_ns + self.activation(shape))
+        self.node(shared_as, work_ns + self.activation(shape))
     }
 
     /// What a three-dimensional convolution costs, in nanoseconds; `None` where its groups are none.
@@ -51,7 +52,7 @@ impl MeasuredCosts {
             dense(sum(64.0, kd, k), 64.0, pixels)
         });
         let work = Case::Volume(*shape).work(self.block());
-        self.node(work * dense(sum(c, kd, k), m, pixels) * kernel)
+        self.node("conv-volume", work * dense(sum(c, kd, k), m, pixels) * kernel)
     }
 
     fn plain(&self, s: &ConvShape) -> f64 {

@@ -21,9 +21,14 @@ enum Class {
 }
 
 impl MeasuredCosts {
-    /// What a move to or from blocks costs: batch, channels, rows and columns of the unblocked side.
+    /// What a move to or from blocks costs within a network: batch, channels, rows and columns of the unblocked side.
     #[must_use]
-    pub fn reorder_ns(&self, kind: Reorder, side_of: Side, image: [u64; 4]) -> u64 {
+    pub fn reorder_ns(&self, kind: Reorder, side: Side, image: [u64; 4]) -> u64 {
+        self.within(self.reorder_alone(kind, side, image))
+    }
+
+    /// The same where nothing else runs.
+    pub(super) fn reorder_alone(&self, kind: Reorder, side_of: Side, image: [u64; 4]) -> u64 {
         self.timed_or(|| Case::Reorder(kind, side_of, image), || self.reorder_by_grids(kind, side_of, image))
     }
 
@@ -37,12 +42,17 @@ impl MeasuredCosts {
         let [_, side] = self.nearest(grid, [blocks, whole]);
         let beyond = (whole / side).max(1.0);
         let batch = self.rate(grid, &[blocks * beyond * beyond, side]);
-        self.node(image.max(batch) * Case::Reorder(kind, side_of, [n, c, h, w]).work(self.block()))
+        self.node(grid, image.max(batch) * Case::Reorder(kind, side_of, [n, c, h, w]).work(self.block()))
     }
 
-    /// What a Transpose costs. One that changes no place is copied all the same.
+    /// What a Transpose costs within a network. One that changes no place is copied all the same.
     #[must_use]
     pub fn transpose_ns(&self, shape: &[u64], perm: &[usize], element_bytes: u64) -> u64 {
+        self.within(self.transpose_alone(shape, perm, element_bytes))
+    }
+
+    /// The same where nothing else runs.
+    pub(super) fn transpose_alone(&self, shape: &[u64], perm: &[usize], element_bytes: u64) -> u64 {
         self.timed_or(
             || Case::Transpose(shape.to_vec(), perm.to_vec(), element_bytes),
             || self.transpose_by_grids(shape, perm, element_bytes),

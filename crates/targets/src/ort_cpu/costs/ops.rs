@@ -23,17 +23,16 @@ impl MeasuredCosts {
         let known = ELEMENTWISE.iter().any(|(name, _)| *name == op);
         let alone = same(if known { op } else { "Relu" });
         let per = |inner: u64| count / inner.max(1) as f64;
-        let mul = match spread {
-            Spread::Same => return self.node(alone),
-            Spread::Scalar => self.rate("spread-scalar", &[count]),
-            Spread::Channel { pixels } => self.rate("spread-channel", &[per(pixels), pixels as f64]),
-            Spread::Last { channels } => self.rate("spread-last", &[channels as f64, per(channels)]),
-            Spread::Blocked { pixels } => {
-                self.rate("spread-blocked", &[per(pixels) / self.block() as f64, pixels as f64])
-            }
+        let (grid, place) = match spread {
+            Spread::Same => return self.node(&elementwise_name(if known { op } else { "Relu" }), alone),
+            Spread::Scalar => ("spread-scalar", [count, 1.0]),
+            Spread::Channel { pixels } => ("spread-channel", [per(pixels), pixels as f64]),
+            Spread::Last { channels } => ("spread-last", [channels as f64, per(channels)]),
+            Spread::Blocked { pixels } => ("spread-blocked", [per(pixels) / self.block() as f64, pixels as f64]),
         };
+        let mul = self.rate(grid, &place);
         // How operands meet was measured with Mul; what another op computes costs more or less by as much as on equal shapes.
-        self.node((mul * count + alone - same("Mul")).max(mul * count / 2.0))
+        self.node(grid, (mul * count + alone - same("Mul")).max(mul * count / 2.0))
     }
 
     /// What a pool costs, plain or blocked.

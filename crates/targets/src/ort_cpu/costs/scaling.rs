@@ -3,47 +3,84 @@
 //! A table has times on one thread, and for some numbers of threads a [`Share`]. Between those numbers it is interpolated. Beyond the most,
 //! an op has a part that no thread shares and a part that all share (Amdahl's law).
 
-use crate::shared::tables::grid::{exp2, log2};
+use crate::shared::tables::grid::{Grid, exp2, log2};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Thousandths of its time on one thread from which on an op counts as one that the runtime does not share.
 const SERIAL: u64 = 900;
 
-/// What a number of threads leaves of the time that ops take on one thread: the same of all ops that the runtime shares among threads, and all
-/// of it of the others.
+/// Nanoseconds on one thread at which a share is fitted: waking threads is dear for short ops and nothing for long ones.
+const FITTED: [u64; 7] = [500, 2_000, 8_000, 32_000, 128_000, 512_000, 2_048_000];
+
+/// Points that say what is left of a time; fewer say too little.
+const ENOUGH: usize = 6;
+
+/// What a number of threads leaves of the time that ops take on one thread: of the ops that the runtime shares among threads a part that
+/// depends on how long they take alone, and of all others all of it.
 ///
-/// A share for each kind of op was tried and decided worse: `docs/costs.md` has the figures.
+/// Of two ops that threads share the one that is faster alone is the faster one on threads. A share for each kind of op was tried and decided
+/// worse: `docs/costs.md` has the figures.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
-    /// Thousandths that are left of the time of an op that is shared.
-    pub permille: u64,
-    /// Grids of the ops that are not.
+    /// Nanoseconds that an op takes on one thread, rising.
+    pub ns: Vec<u64>,
+    /// Thousandths that are left of each. Between them it is interpolated, and beyond the ends it is that of the end.
+    pub permille: Vec<u64>,
+    /// Grids of the ops that are not shared.
     pub serial: BTreeSet<String>,
 }
 
 impl Share {
     /// The share by measured points of each grid: what an op takes on one thread and on several, in nanoseconds without what a node takes
-    /// anyhow. Threads get long ops only, so of each grid the longest quarter of the points counts.
+    /// anyhow. Whether the ops of a grid are shared is what the longest quarter of its points say, since threads get long ops only.
     pub fn of<'g>(grids: impl IntoIterator<Item = (&'g str, Vec<(f64, f64)>)>) -> Share {
         let (mut shared, mut serial) = (Vec::new(), BTreeSet::new());
         for (name, mut points) in grids {
             points.sort_by(|a, b| b.0.total_cmp(&a.0));
             let longest = points.iter().take((points.len() / 4).max(1));
-            let left: Vec<u64> = longest.map(|(one, more)| (1000.0 * more / one).round() as u64).collect();
-            match middle(left) {
-                Some(permille) if permille < SERIAL => shared.push(permille.max(1)),
+            match middle(longest.map(left).collect()) {
+                Some(permille) if permille < SERIAL => shared.extend(points),
                 _ => drop(serial.insert(name.to_owned())),
             }
         }
-        Share { permille: middle(shared).unwrap_or(1000), serial }
+        let (mut ns, mut permille): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
+        for time in FITTED {
+            // Each point counts where it is nearest, in factors.
+            let near = |&&(alone, _): &&(f64, f64)| (log2(alone) - log2(time as f64)).abs() <= 1.0;
+            let parts: Vec<u64> = shared.iter().filter(near).map(left).collect();
+            if parts.len() < ENOUGH {
+                continue;
+            }
+            // What is longer is shared as well as what is shorter.
+            let least = permille.last().copied().unwrap_or(u64::MAX);
+            ns.push(time);
+            permille.push(middle(parts).unwrap_or(1000).clamp(1, least));
+        }
+        if ns.is_empty() {
+            return Share {
+                ns: vec![1],
+                permille: vec![middle(shared.iter().map(left).collect()).unwrap_or(1000).max(1)],
+                serial,
+            };
+        }
+        Share { ns, permille, serial }
     }
 
-    /// What is left of the time of the ops of a grid.
-    pub fn part(&self, grid: &str) -> f64 {
-        if self.serial.contains(grid) { 1.0 } else { self.permille as f64 / 1000.0 }
+    /// What is left of the time of an op of a grid that takes so many nanoseconds on one thread.
+    pub fn part(&self, grid: &str, ns: f64) -> f64 {
+        if self.serial.contains(grid) {
+            return 1.0;
+        }
+        let permille: Vec<f64> = self.permille.iter().map(|&permille| permille as f64 / 1000.0).collect();
+        Grid::new(std::slice::from_ref(&self.ns), &permille).rate(&[ns])
     }
+}
+
+/// Thousandths of the time alone that are left.
+fn left(&(alone, more): &(f64, f64)) -> u64 {
+    (1000.0 * more / alone).round() as u64
 }
 
 /// The number in the middle.
@@ -67,9 +104,13 @@ impl Scaling {
         at(self.nodes.iter().map(|(&threads, &part)| (threads, part)), threads)
     }
 
-    /// The time of the ops of a grid on this many threads over that on one.
-    pub(super) fn part(&self, grid: &str, threads: u64) -> f64 {
-        at(self.shares.iter().map(|(&threads, share)| (threads, share.part(grid))), threads)
+    /// What is left on this many threads of the times of the ops of a grid on one, by their nanoseconds there.
+    pub(super) fn parts(&self, grid: &str, threads: u64) -> Grid {
+        let times: BTreeSet<u64> = self.shares.values().flat_map(|share| share.ns.iter().copied()).collect();
+        let times: Vec<u64> = if times.is_empty() { vec![1] } else { times.into_iter().collect() };
+        let part = |&ns: &u64| at(self.shares.iter().map(|(&n, share)| (n, share.part(grid, ns as f64))), threads);
+        let parts: Vec<f64> = times.iter().map(part).collect();
+        Grid::new(&[times], &parts)
     }
 }
 
@@ -127,14 +168,40 @@ mod tests {
     }
 
     #[test]
-    fn ops_that_threads_share_have_one_share_and_all_others_their_time() {
-        // Short ops take longer on threads; of eight points the two longest count.
-        let points =
-            |long: f64| (1..=8).map(|n| (f64::from(n), f64::from(n) * if n > 6 { long } else { 1.5 })).collect();
-        let grids = [("a", 0.52), ("b", 0.7), ("c", 0.56), ("d", 0.98), ("e", 1.4)];
-        let share = Share::of(grids.map(|(name, long)| (name, points(long))));
-        assert_eq!(share, Share { permille: 560, serial: ["d", "e"].map(str::to_owned).into() });
-        assert_eq!(["a", "d"].map(|grid| (1000.0 * share.part(grid)).round() as u64), [560, 1000]);
-        assert_eq!(Share::of([("a", Vec::new())]), Share { permille: 1000, serial: ["a".to_owned()].into() });
+    fn a_share_falls_with_the_time_of_an_op_and_leaves_serial_ops_their_time() {
+        // Points of three grids at four times: long ops are shared better, and one grid is not shared. Too few are so long as the last.
+        let points = |parts: [f64; 4]| {
+            let times = [2_100.0, 33_000.0, 500_000.0, 9e6];
+            let of = |(time, part): (f64, f64)| (0..if time > 1e6 { 1 } else { 4 }).map(move |_| (time, time * part));
+            times.into_iter().zip(parts).flat_map(of).collect::<Vec<_>>()
+        };
+        let grids = [("a", [1.2, 0.7, 0.52, 0.5]), ("b", [1.2, 0.6, 0.56, 0.5]), ("c", [1.0, 1.0, 0.98, 1.0])];
+        let share = Share::of(grids.map(|(name, parts)| (name, points(parts))));
+        assert_eq!((&share.ns[..], &share.permille[..]), (&[2_000, 32_000, 512_000][..], &[1200, 700, 560][..]));
+        assert_eq!(share.serial, ["c".to_owned()].into());
+        for (grid, ns, part) in [("a", 100.0, 1.2), ("a", 8_000.0, 0.9165), ("b", 1e9, 0.56), ("c", 1e9, 1.0)] {
+            assert!((share.part(grid, ns) - part).abs() < 1e-3, "{grid} {ns}: {}", share.part(grid, ns));
+        }
+        assert_eq!(Share::of([("a", Vec::new())]).serial, ["a".to_owned()].into());
+    }
+
+    #[test]
+    fn parts_on_any_number_of_threads_follow_from_each_share() {
+        let share =
+            |ns: &[u64], permille: &[u64]| Share { ns: ns.into(), permille: permille.into(), serial: BTreeSet::new() };
+        let shares = [(2, share(&[1_000, 100_000], &[1000, 500])), (8, share(&[10_000], &[250]))].into();
+        let scaling = Scaling { nodes: BTreeMap::new(), shares };
+        let part = |threads: u64, ns: f64| scaling.parts("a", threads).rate(&[ns]);
+        for (threads, ns, expected) in [
+            (1, 1e3, 1.0),
+            (2, 1e3, 1.0),
+            (2, 1e4, 0.5_f64.sqrt()),
+            (8, 1e9, 0.25),
+            (4, 1e6, (0.5_f64 * 0.25).sqrt()),
+            (16, 1e6, 1.0 / 7.0 + 6.0 / 7.0 / 16.0),
+        ] {
+            // Twice as many threads as the most: 0.25 is a seventh alone and six shared by eight.
+            assert!((part(threads, ns) / expected - 1.0).abs() < 1e-9, "{threads} {ns}: {}", part(threads, ns));
+        }
     }
 }

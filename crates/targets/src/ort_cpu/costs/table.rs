@@ -10,6 +10,7 @@ use super::case::Case;
 use super::scaling::{Scaling, Share};
 use super::specs::specs;
 use super::timed::Timed;
+use crate::ort_cpu::machine::{Block, Processor};
 use crate::shared::tables::grid::Grid;
 use crate::shared::tables::{CostsError, Measurement, file};
 
@@ -18,31 +19,43 @@ use crate::shared::tables::{CostsError, Measurement, file};
 pub struct BuiltinTable {
     /// Channels in a block of the machine that it was measured on.
     pub block: u64,
-    /// Threads per op of its times, the fewest if there are several.
-    pub threads: u64,
     /// What messages call it: the kind of machine, if it is the table of one.
     pub name: &'static str,
+    /// The processors that it was measured on; none if it was derived.
+    pub processor: Option<Processor>,
     /// What it says.
     pub text: &'static str,
 }
 
-/// The tables by which target `ort-cpu` decides if neither a machine nor a table is said: of each block those of fewer threads first. Those of
-/// blocks of 16 were measured on two machines, so their times do not say what threads share; the one for blocks of 8 does.
-pub const ORT_CPU: [BuiltinTable; 3] = [
-    AVX512_SERVER,
-    builtin(16, 2, "blocks-of-16.2-threads", include_str!("blocks-of-16.2-threads.toml")),
-    AVX2_DESKTOP,
-];
+/// The tables by which target `ort-cpu` decides if neither a machine nor a table is said: one of each block.
+pub const ORT_CPU: [BuiltinTable; 2] = [AVX512_SERVER, AVX2_DESKTOP];
 
 /// The kinds of machines that have a table: files are decided for one of them on any other. A table says on which machine it was measured,
 /// or from which other one it was derived and how.
 pub const MACHINES: [BuiltinTable; 4] = [AVX512_SERVER, AVX512_DESKTOP, AVX2_DESKTOP, AVX2_LAPTOP];
 
-const AVX512_SERVER: BuiltinTable = builtin(16, 1, "avx512-server", include_str!("avx512-server.toml"));
-const AVX512_DESKTOP: BuiltinTable = builtin(16, 1, "avx512-desktop", include_str!("avx512-desktop.toml"));
-/// Of this machine one thread and several were measured.
-const AVX2_DESKTOP: BuiltinTable = builtin(8, 1, "avx2-desktop", include_str!("avx2-desktop.toml"));
-const AVX2_LAPTOP: BuiltinTable = builtin(8, 1, "avx2-laptop", include_str!("avx2-laptop.toml"));
+const AVX512_SERVER: BuiltinTable = BuiltinTable {
+    block: 16,
+    name: "avx512-server",
+    processor: Some(Processor { vendor: *AMD, family: 26 }),
+    text: include_str!("avx512-server.toml"),
+};
+/// Of this machine and the next one thread and several were measured.
+const AVX512_DESKTOP: BuiltinTable = BuiltinTable {
+    block: 16,
+    name: "avx512-desktop",
+    processor: Some(Processor { vendor: *AMD, family: 25 }),
+    text: include_str!("avx512-desktop.toml"),
+};
+const AVX2_DESKTOP: BuiltinTable = BuiltinTable {
+    block: 8,
+    name: "avx2-desktop",
+    processor: Some(Processor { vendor: *AMD, family: 25 }),
+    text: include_str!("avx2-desktop.toml"),
+};
+const AVX2_LAPTOP: BuiltinTable =
+    BuiltinTable { block: 8, name: "avx2-laptop", processor: None, text: include_str!("avx2-laptop.toml") };
+const AMD: &[u8; 12] = b"AuthenticAMD";
 
 impl BuiltinTable {
     /// The table of a kind of machine.
@@ -57,6 +70,17 @@ impl BuiltinTable {
         })
     }
 
+    /// The table that was measured on processors of this kind, with these blocks.
+    pub fn measured_on(processor: Processor, block: u64) -> Option<BuiltinTable> {
+        MACHINES.into_iter().find(|table| table.processor == Some(processor) && table.block == block)
+    }
+
+    /// The table that was measured on processors of this machine's kind, if that is not the one by which is decided anyway.
+    pub fn of_host() -> Option<BuiltinTable> {
+        let found = BuiltinTable::measured_on(Processor::of_host()?, Block::of_host().channels())?;
+        (!ORT_CPU.iter().any(|usual| usual.name == found.name)).then_some(found)
+    }
+
     /// What it says.
     ///
     /// # Errors
@@ -66,12 +90,12 @@ impl BuiltinTable {
     }
 }
 
-const fn builtin(block: u64, threads: u64, name: &'static str, text: &'static str) -> BuiltinTable {
-    BuiltinTable { block, threads, name, text }
-}
+/// Thousandths of its time alone that a reorder or a Transpose takes within a network, what it does to its neighbours counted:
+/// `docs/costs.md`, *Moves within networks*.
+const WITHIN_NETWORKS: u64 = 2000;
 
 /// The format of tables that this version reads.
-const FORMAT: u64 = 5;
+const FORMAT: u64 = 6;
 
 /// The target that the grids of [`specs`] are about.
 const TARGET: &str = "ort-cpu";
@@ -109,19 +133,17 @@ pub struct MeasuredCosts {
     block: u64,
     /// Threads that are asked about.
     threads: u64,
+    /// What a move takes within a network, in thousandths of what it takes alone.
+    moves_permille: u64,
     /// What a node takes anyhow on these.
     node_ns: u64,
-    grids: BTreeMap<String, Grid>,
-    /// As measured on the fewest threads.
-    fewest: Arc<Fewest>,
+    /// Times on the fewest threads that were measured.
+    grids: Arc<BTreeMap<String, Grid>>,
+    /// How those on more compare.
+    more: Arc<Scaling>,
+    /// What is left of the times of each grid on the threads that are asked about, by nanoseconds on the fewest; none if it is all.
+    parts: Arc<BTreeMap<String, Grid>>,
     timed: Option<Arc<Timed>>,
-}
-
-/// Times on the fewest threads that were measured, and how those on more compare.
-#[derive(Debug)]
-struct Fewest {
-    grids: BTreeMap<String, Grid>,
-    more: Scaling,
 }
 
 #[derive(Deserialize)]
@@ -163,9 +185,7 @@ impl MeasuredCosts {
     /// None for the tables as they are built in, which a test reads.
     pub fn builtin(block: u64, threads: u64) -> Result<MeasuredCosts, CostsError> {
         let [first, ..] = &ORT_CPU;
-        let block = ORT_CPU.iter().find(|table| table.block == block).unwrap_or(first).block;
-        let of_block = || ORT_CPU.iter().filter(|table| table.block == block);
-        let table = of_block().find(|table| table.threads == threads).or_else(|| of_block().next()).unwrap_or(first);
+        let table = ORT_CPU.iter().find(|table| table.block == block).unwrap_or(first);
         table.costs()?.on_threads(threads)
     }
 
@@ -190,31 +210,36 @@ impl MeasuredCosts {
         let grids = file::grids(measured, wanted, node_ns)?;
         let nodes = machine.threads.iter().zip(&machine.node_ns).skip(1);
         let nodes = nodes.map(|(&threads, &ns)| (threads, ns as f64 / node_ns as f64)).collect();
-        let more = Scaling { nodes, shares };
-        let (grids, fewest) = (grids.clone(), Arc::new(Fewest { grids, more }));
-        Ok(MeasuredCosts { machine, block, threads, node_ns, grids, fewest, timed: None })
+        let (grids, more, parts) = (Arc::new(grids), Arc::new(Scaling { nodes, shares }), Arc::default());
+        Ok(MeasuredCosts {
+            machine,
+            block,
+            threads,
+            moves_permille: WITHIN_NETWORKS,
+            node_ns,
+            grids,
+            more,
+            parts,
+            timed: None,
+        })
     }
 
     /// This table for ops on so many threads, at least one. Where one number of threads alone was measured, others leave of its times what they
-    /// leave on the machine of the built-in table for blocks of 8.
+    /// leave on the machine of `avx512-desktop`.
     ///
     /// # Errors
     /// None for the tables as they are built in, which a test reads.
     pub fn on_threads(self, threads: u64) -> Result<MeasuredCosts, CostsError> {
         let threads = threads.max(1);
         let measured = self.machine.threads.first().copied().unwrap_or(1);
-        let alone = self.machine.threads.len() == 1;
-        let elsewhere = if alone && threads != measured { Some(AVX2_DESKTOP.costs()?.fewest) } else { None };
-        let more = &elsewhere.as_ref().unwrap_or(&self.fewest).more;
-        let ratio = |part: &dyn Fn(u64) -> f64| part(threads) / part(measured);
-        let of = |(name, grid): (&String, &Grid)| {
-            (name.clone(), grid.clone().times(ratio(&|threads| more.part(name, threads))))
-        };
-        let grids = self.fewest.grids.iter().map(of).collect();
-        let node = self.machine.node_ns.first().copied().unwrap_or(1) as f64 * ratio(&|threads| more.node(threads));
+        let (alone, same) = (self.machine.threads.len() == 1, threads == measured);
+        let more = if alone && !same { AVX512_DESKTOP.costs()?.more } else { Arc::clone(&self.more) };
+        let node = self.machine.node_ns.first().copied().unwrap_or(1) as f64 * more.node(threads) / more.node(measured);
         // A cast of a float saturates.
         let node_ns = node.round().max(1.0) as u64;
-        Ok(MeasuredCosts { threads, node_ns, grids, ..self })
+        let part = |name: &String| (name.clone(), more.parts(name, threads).over(&more.parts(name, measured)));
+        let parts = if same { BTreeMap::new() } else { self.grids.keys().map(part).collect() };
+        Ok(MeasuredCosts { threads, node_ns, parts: Arc::new(parts), ..self })
     }
 
     /// The text of a table, the same for the same measurements.
@@ -224,7 +249,7 @@ impl MeasuredCosts {
         let mut out = format!(
             "# What ops of ONNX Runtime cost, measured by `relayout calibrate`. Each list `ns` has the nanoseconds of one op at every\n\
              # point of its axes, the last axis fastest, on the first number of threads. Tables `threads.N` have how many thousandths of that\n\
-             # are left on N threads, and the grids whose ops take all of it.\n\
+             # are left on N threads of ops that take so long, and the grids whose ops take all of it.\n\
              format = {FORMAT}\ntarget = \"{TARGET}\"\n\n[measured]\nmachine = {}\ndate = {}\nruntime = {}\n\
              threads = {}\nblock = {block}\nnode_ns = {}\n",
             file::quoted(processor),
@@ -241,8 +266,9 @@ impl MeasuredCosts {
             let _ = writeln!(out, "derived = {}", file::quoted(how));
         }
         out.push_str(&file::grids_text("grid", measured));
-        for (threads, Share { permille, serial }) in shares {
-            let _ = writeln!(out, "\n[threads.{threads}]\npermille = {permille}\nserial = [");
+        for (threads, Share { ns, permille, serial }) in shares {
+            let [ns, permille] = [ns, permille].map(|list| file::list(list));
+            let _ = writeln!(out, "\n[threads.{threads}]\nns = {ns}\npermille = {permille}\nserial = [");
             for name in serial {
                 let _ = writeln!(out, "    {},", file::quoted(name));
             }
@@ -279,14 +305,15 @@ impl MeasuredCosts {
         self.block
     }
 
-    /// What a case costs, in nanoseconds; `None` where the runtime has no such kernel.
+    /// What a case takes alone, in nanoseconds, as it is measured; `None` where the runtime has no such kernel. Decisions are by what it takes
+    /// within a network: of moves that is more ([`reorder_ns`](Self::reorder_ns)).
     #[must_use]
     pub fn ns(&self, case: &Case) -> Option<u64> {
         Some(match case {
             Case::Conv(shape, form) => return self.conv_ns(shape, *form),
             Case::Volume(shape) => return self.volume_ns(shape),
-            Case::Reorder(kind, side, sizes) => self.reorder_ns(*kind, *side, *sizes),
-            Case::Transpose(shape, perm, width) => self.transpose_ns(shape, perm, *width),
+            Case::Reorder(kind, side, sizes) => self.reorder_alone(*kind, *side, *sizes),
+            Case::Transpose(shape, perm, width) => self.transpose_alone(shape, perm, *width),
             Case::Elementwise(op, elements, spread) => self.elementwise_ns(op, *elements, *spread),
             Case::Pool(kind, shape, blocked) => self.pool_ns(*kind, shape, *blocked),
             Case::Resize(mode, shape, blocked) => self.resize_ns(*mode, shape, *blocked),
@@ -318,6 +345,18 @@ impl MeasuredCosts {
         }
     }
 
+    /// With moves, reorders and Transposes, that take so many thousandths of what they take alone; 2000 if nothing is said, as within networks.
+    #[must_use]
+    pub fn with_moves(self, permille: u64) -> MeasuredCosts {
+        MeasuredCosts { moves_permille: permille, ..self }
+    }
+
+    /// What a move takes that takes so many nanoseconds alone.
+    pub(super) fn within(&self, alone: u64) -> u64 {
+        // A cast of a float saturates.
+        (alone as f64 * self.moves_permille as f64 / 1000.0).round() as u64
+    }
+
     /// What a node takes that computes and moves nothing, such as a Reshape.
     pub fn node_ns(&self) -> u64 {
         let ns = self.node_ns;
@@ -341,15 +380,16 @@ impl MeasuredCosts {
         grid.rate(&at) / other(at)
     }
 
-    /// Nanoseconds of a node that works this long.
-    pub(super) fn node(&self, work_ns: f64) -> u64 {
+    /// Nanoseconds of a node that works this long by the times of the grids, and that threads share as the ops of `grid`.
+    pub(super) fn node(&self, grid: &str, work_ns: f64) -> u64 {
+        let part = self.parts.get(grid).map_or(1.0, |parts| parts.rate(&[work_ns]));
         // A cast of a float saturates.
-        self.node_ns.saturating_add(work_ns.round() as u64)
+        self.node_ns.saturating_add((work_ns * part).round() as u64)
     }
 
     /// Nanoseconds of a node with this much work at the rate of a place of a grid.
     pub(super) fn at(&self, grid: &str, at: &[f64], work: f64) -> u64 {
-        self.node(self.rate(grid, at) * work)
+        self.node(grid, self.rate(grid, at) * work)
     }
 }
 
@@ -378,7 +418,14 @@ fn check(machine: &Machine, shares: &BTreeMap<u64, Share>) -> Result<(), String>
         if !threads.iter().skip(1).any(|known| known == number) {
             return Err(format!("`threads` of what was measured has no {number}"));
         }
-        within("permille", share.permille, 1 << 20)?;
+        let Share { ns, permille, .. } = share;
+        permille.iter().try_for_each(|&permille| within("permille", permille, 1 << 20))?;
+        ns.iter().try_for_each(|&ns| within("ns", ns, 1 << 50))?;
+        if ns.is_empty() || ns.len() != permille.len() || !ns.windows(2).all(|pair| matches!(pair, [a, b] if a < b)) {
+            return Err(format!(
+                "in table `threads.{number}`, `ns` should be numbers that rise, and `permille` one for each"
+            ));
+        }
         if let Some(name) = share.serial.iter().find(|name| !grids.contains(*name)) {
             return Err(format!("no grid is called `{name}`, as one of table `threads.{number}` is"));
         }

@@ -25,10 +25,10 @@ impl Grid {
         exp2(self.between(0, 0, at))
     }
 
-    /// With this many times the rate everywhere.
-    pub(crate) fn times(self, factor: f64) -> Grid {
-        let more = log2(factor);
-        Grid { rates: self.rates.iter().map(|rate| rate + more).collect(), ..self }
+    /// These rates over those of another grid of the same points.
+    pub(crate) fn over(self, other: &Grid) -> Grid {
+        let rates = self.rates.iter().zip(&other.rates).map(|(rate, under)| rate - under).collect();
+        Grid { rates, ..self }
     }
 
     /// The place within the grid that is nearest.
@@ -110,7 +110,8 @@ mod tests {
         near(&[4.0, 1000.0], 64.0);
         near(&[2.0, 10.0], 4.0);
         near(&[2.0, 100.0], 8.0);
-        assert!((grid.times(0.25).rate(&[2.0, 100.0]) / 2.0 - 1.0).abs() < 1e-9);
+        let quarters = Grid::new(&[vec![1, 4], vec![10, 1000]], &[4.0; 4]);
+        assert!((grid.over(&quarters).rate(&[2.0, 100.0]) / 2.0 - 1.0).abs() < 1e-9);
     }
 
     #[test]
