@@ -109,7 +109,7 @@ def test_what_fits_this_machine_is_what_the_command_says(monkeypatch):
     said = subprocess.run([sys.executable, "-m", "relayout", "doctor", "--json"], env=environment, capture_output=True, text=True, check=True)
     fits = json.loads(said.stdout)["fits"]
     options = relayout.for_this_machine()
-    assert options == {name: fits[name] for name in ("target", "block", "threads", "provider", "runtime") if name in fits}
+    assert options == {name: fits[name] for name in ("target", "block", "machine", "threads", "provider", "runtime") if name in fits}
     report = relayout.explain("tf_unet.onnx", for_this_machine=True)
     assert (report.target, report.for_this_machine.why) == (fits["target"], fits["why"])
     monkeypatch.setattr(_runtime, "find", lambda: None)

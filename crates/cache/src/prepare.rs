@@ -31,7 +31,7 @@ pub enum ModelInput<'m> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StartOptions {
-    /// Target, block, threads and provider.
+    /// Target, block, kind of machine, threads and provider.
     pub fitting: Fitting,
     /// What else tells sessions apart: the build of the runtime, its level of optimization.
     pub session: String,

@@ -172,7 +172,7 @@ int relayout_targets(char **json,
  * - `provider`, for target `ort-nhwc`, which it implies: the execution provider of ONNX Runtime, `"qnn"` by default
  * - `allow`, for provider `"cuda"`: `"com.microsoft"` lets the result have ops of that domain that it runs; `relayout.runs_on` in the
  *   metadata names it if no other one runs them
- * - `for_this_machine`: true chooses target, block, threads and provider by what is there; what else is said stays, and field
+ * - `for_this_machine`: true chooses target, block, machine, threads and provider by what is there; what else is said stays, and field
  *   `for_this_machine` of the report says what was chosen and why. What the library can't see say with `runtime`, the version of your
  *   ONNX Runtime, without which it chooses `"onnx"`, and `session_providers`, the providers of your sessions:
  *   `["CUDAExecutionProvider"]`

@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::terminal::{json, quiet, say, say_json, tell};
 use relayout::fsio::{self, Output, destination};
 use relayout::request::measured;
-use relayout::targets::measured::MeasuredCosts;
+use relayout::targets::measured::{BuiltinTable, MeasuredCosts};
 use relayout::targets::{Block, threads_asked};
 use relayout_calibrate::{CalibrateOptions, calibrate as measure, check as hold, processor};
 use std::io::ErrorKind;
@@ -118,12 +118,16 @@ fn put(output: &Path, text: &str) -> Result<(), Failure> {
     Output::new(output, text.into()).and_then(Output::commit).map_err(Failure::model)
 }
 
-/// The table in a file, or the built-in one of this machine's block, for so many threads.
+/// The table in a file, or the built-in one of this machine, for so many threads.
 fn table(path: Option<&Path>, threads: &[usize]) -> Result<MeasuredCosts, Failure> {
     let threads = threads.first().copied().unwrap_or(1) as u64;
     match path {
         Some(path) => measured(path)?.on_threads(threads).map_err(Failure::model),
-        None => MeasuredCosts::builtin(Block::of_host().channels(), threads).map_err(Failure::model),
+        None => match BuiltinTable::of_host() {
+            Some(own) => own.costs().and_then(|costs| costs.on_threads(threads)),
+            None => MeasuredCosts::builtin(Block::of_host().channels(), threads),
+        }
+        .map_err(Failure::model),
     }
 }
 

@@ -191,7 +191,7 @@ impl Fitting {
         Fitting { target, block: None, machine: None, threads: None, provider, runtime: None, why }
     }
 
-    /// The block and the threads of target `ort-cpu`.
+    /// The block, the kind of machine and the threads of target `ort-cpu`.
     fn on_processor(&mut self, on: &Equipment, asked: &Asked<'_>) {
         let block = asked.block.or(on.block);
         self.block = block.map(Block::channels);
@@ -211,7 +211,7 @@ impl Fitting {
         let measured = || BuiltinTable::measured_on(on.processor?, self.block?).map(|table| table.name);
         let (machine, why) = match asked.machine {
             Some(machine) => (Some(machine), "asked for"),
-            None if asked.costs => (None, ""),
+            None if asked.costs || asked.block.is_some() => (None, ""),
             None => (measured(), "its costs were measured on processors of this family"),
         };
         self.machine = machine.map(str::to_owned);
@@ -241,9 +241,8 @@ impl Fitting {
             (Some(provider), _) => Ok(Box::new(OrtNhwc::of(Provider::of(provider)?))),
             (None, Some(block)) => {
                 let threads = self.threads.unwrap_or(1);
-                let machine = self.machine.as_deref().and_then(|name| BuiltinTable::of_machine(name).ok());
-                let target = match machine {
-                    Some(machine) => OrtCpu::for_machine(&machine, threads)?,
+                let target = match &self.machine {
+                    Some(name) => OrtCpu::for_machine(&self.table(name, block)?, threads)?,
                     None => OrtCpu::new(block)?.on_threads(threads)?,
                 };
                 Ok(Box::new(match self.release() {
@@ -253,6 +252,14 @@ impl Fitting {
             }
             (None, None) => builtin(&self.target),
         }
+    }
+
+    /// The table of a kind of machine, which has to be of the block.
+    fn table(&self, name: &str, block: Block) -> Result<BuiltinTable, TargetError> {
+        let malformed = |why| TargetError::Malformed { name: self.target.clone(), why };
+        let table = BuiltinTable::of_machine(name).map_err(malformed)?;
+        let other = || format!("machine `{name}` has blocks of {}, and not of {}", table.block, block.channels());
+        if table.block == block.channels() { Ok(table) } else { Err(malformed(other())) }
     }
 
     /// The options of the command line that ask for it: `--target ort-cpu --threads 4`. The block is that of the machine anyway.
@@ -292,8 +299,9 @@ mod tests {
         let intel = Some(Processor { vendor: *b"GenuineIntel", family: 6 });
         for (processor, block, machine) in [
             (amd(25), Block::B16, Some("avx512-desktop")),
-            (amd(26), Block::B16, Some("avx512-server")),
-            (amd(25), Block::B8, Some("avx2-desktop")),
+            // These are decided by the tables that are usual for their blocks.
+            (amd(26), Block::B16, None),
+            (amd(25), Block::B8, None),
             (amd(23), Block::B8, None),
             (intel, Block::B16, None),
             (None, Block::B16, None),
@@ -306,13 +314,21 @@ mod tests {
             assert_eq!(fits.why.iter().any(|why| why.starts_with("machine `")), machine.is_some(), "{fits:?}");
             let usual = Fitting { machine: None, ..fits.clone() };
             let source = |fits: &Fitting| fits.build().unwrap().cost_source().to_owned();
-            let differs = machine.is_some_and(|machine| machine == "avx512-desktop");
-            assert_eq!(source(&fits) != source(&usual), differs, "{} {}", source(&fits), source(&usual));
-            assert!(choose(&here, &Asked { costs: true, ..Asked::default() }).machine.is_none());
+            assert_eq!(source(&fits) != source(&usual), machine.is_some(), "{} {}", source(&fits), source(&usual));
+            for asked in [
+                Asked { costs: true, ..Asked::default() },
+                Asked { block: Some(block), ..Asked::default() },
+                Asked { target: Some("onnx"), ..Asked::default() },
+            ] {
+                assert!(choose(&here, &asked).machine.is_none());
+            }
             let asked = choose(&here, &Asked { machine: Some("avx2-laptop"), ..Asked::default() });
             assert_eq!(asked.machine.as_deref(), Some("avx2-laptop"));
+            for wrong in ["avx3", if block == Block::B8 { "avx512-server" } else { "avx2-laptop" }] {
+                let error = Fitting { machine: Some(wrong.to_owned()), ..fits.clone() }.build().err().expect("refused");
+                assert!(error.to_string().contains(wrong), "{error}");
+            }
         }
-        assert_eq!(Equipment::of_this_machine().processor.is_some(), cfg!(target_arch = "x86_64"));
     }
 
     #[test]

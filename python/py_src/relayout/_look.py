@@ -159,6 +159,8 @@ def plan(
 def for_this_machine() -> dict[str, Any]:
     """The options of :func:`optimize` that fit this machine and the ONNX Runtime that is found, as ``relayout doctor`` says.
 
+    Leave ``machine`` out of them where you say ``costs`` or another ``block``; ``optimize(for_this_machine=True, ...)`` does so itself.
+
     >>> options = relayout.for_this_machine()
     >>> result = relayout.optimize("tf_unet.onnx", "out.onnx", **options)
     >>> result.report.target == options["target"]

@@ -28,7 +28,7 @@ class RequestOptions(TypedDict, total=False):
     """For provider ``"cuda"``: ``"com.microsoft"`` lets the result have ops of that domain that it runs: normalizations over groups as one op,
     which no other provider runs (``relayout.runs_on`` in the metadata then names this one), and attention as one op."""
     for_this_machine: bool
-    """Whether target, block, threads and provider are chosen by what is on this machine. What else is asked for stays;
+    """Whether target, block, machine, threads and provider are chosen by what is on this machine. What else is asked for stays;
     ``report.for_this_machine`` says what was chosen and why. Target ``"onnx"`` counts as not asked for."""
     target_file: StrPath | None
     """A target of your own, as ``target=pathlib.Path(...)`` is one."""

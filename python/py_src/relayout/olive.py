@@ -46,7 +46,7 @@ _PARAMETERS: dict[str, tuple[Any, Any, str]] = {
     "numerics": (str, "reassociate", "'exact' leaves arithmetic alone; 'reassociate' folds scales and shifts into weights."),
     "verify": (bool, False, "Whether both models run in ONNX Runtime first. If they differ, the pass fails."),
     "provider": (str, None, "For target 'ort-nhwc', which it implies: the execution provider of ONNX Runtime."),
-    "for_this_machine": (bool, False, "Whether target, block, threads and provider are chosen by what is on this machine."),
+    "for_this_machine": (bool, False, "Whether target, block, machine, threads and provider are chosen by what is on this machine."),
     "block": (int, None, "For target 'ort-cpu': channels of a block, 8 or 16; by default that of this machine."),
     "machine": (str, None, "For target 'ort-cpu': the kind of machine that the model will run on, such as 'avx2-laptop'."),
     "costs": (str, None, "For targets 'ort-cpu', 'ort-nhwc' and 'cuda-tensorcore': a table of costs that relayout calibrate wrote."),

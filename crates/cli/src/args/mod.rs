@@ -170,7 +170,7 @@ pub(crate) struct Decide {
     #[arg(long, value_parser = PossibleValuesParser::new(relayout::targets::BUILTIN))]
     pub(crate) target: Option<String>,
 
-    /// Choose target, provider and threads by what is on this machine, as `relayout doctor` says; what else is asked for stays
+    /// Choose target, provider, machine and threads by what is on this machine, as `relayout doctor` says; what else is asked for stays
     #[arg(long)]
     pub(crate) for_this_machine: bool,
 
@@ -191,8 +191,8 @@ pub(crate) struct Decide {
     #[arg(long, value_name = "CHANNELS", value_parser = ["8", "16"])]
     pub(crate) block: Option<String>,
 
-    /// Kind of machine that the model will run on, for target ort-cpu: its blocks and the built-in table of its costs. By default the
-    /// blocks of this machine, and the table that was measured on processors like its, else the one that is usual for such blocks
+    /// Kind of machine that the model will run on, for target ort-cpu: its blocks and the built-in table of its costs. Without it,
+    /// --block and --costs, the blocks of this machine, and the table that was measured on processors like its, else the usual one
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(MACHINES.map(|machine| machine.name)))]
     pub(crate) machine: Option<String>,
 

@@ -15,7 +15,7 @@
 //! [`OPTIONS`] has the names. Each option is read once, from its text to its value, and what is wrong is a [`RequestError`], which names the
 //! option and what would mend it. Fields can be set too, by those who have values in place of texts.
 //!
-//! What the machine decides is chosen in one place: [`Request::fit`] fills in target, block, threads and provider by what is there
+//! What the machine decides is chosen in one place: [`Request::fit`] fills in target, block, kind of machine, threads and provider by what is there
 //! ([`machine`](crate::machine)). What was asked for stays, and the report says what was chosen and why.
 //!
 //! Absent: where models are written, and any measuring. `relayout-calibrate` tunes what [`Request::target`] and [`Request::options`] give.
@@ -86,7 +86,8 @@ pub struct Request {
     pub block: Option<Block>,
     /// Whether files for target `ort-cpu` lack the guard that makes them fail on hosts of another block.
     pub no_guard: bool,
-    /// The kind of machine that decisions are for, for target `ort-cpu`: the name of a built-in table of costs.
+    /// The kind of machine that decisions are for, for target `ort-cpu`: the name of a built-in table of costs. Without it, without a block and
+    /// without costs, the one that was measured on processors like those of this machine, else the one that is usual for its blocks.
     pub machine: Option<String>,
     /// A table of costs, for targets `ort-cpu`, `ort-nhwc` and `cuda-tensorcore`.
     pub costs: Option<PathBuf>,
@@ -203,7 +204,7 @@ impl Request {
         equipment.with_session_providers(&self.session_providers)
     }
 
-    /// Chooses by what is there, if [`for_this_machine`](Request::for_this_machine) asks for that: target, block, threads and provider. What
+    /// Chooses by what is there, if [`for_this_machine`](Request::for_this_machine) asks for that: target, block, kind of machine, threads and provider. What
     /// was asked for stays. A second call changes nothing.
     pub fn fit(&mut self, on: &Equipment) {
         let described = self.target_file.is_some() || self.target_text.is_some();
@@ -223,7 +224,7 @@ impl Request {
         self.target = Some(fits.target.clone());
         self.provider.clone_from(&fits.provider);
         self.block = self.block.or(fits.block.and_then(Block::of));
-        self.machine.clone_from(&fits.machine);
+        self.machine = self.machine.take().or_else(|| fits.machine.clone());
         self.threads = self.threads.or(fits.threads);
         if fits.target == "ort-cpu" {
             // A version that tells no release is none to write files for.

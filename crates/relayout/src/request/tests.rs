@@ -223,6 +223,12 @@ fn what_was_asked_for_stays_and_the_machine_decides_the_rest() {
     assert_eq!(chosen(&device).provider.as_deref(), Some("cuda"));
     let asked = chosen(&[("for_this_machine", "true"), ("target", "ort-cpu"), ("threads", "3"), ("block", "8")]);
     assert_eq!((asked.target_name().as_str(), asked.threads, asked.block), ("ort-cpu", Some(3), Some(Block::B8)));
+    // A machine stays as well, also where it has no meaning, which is told.
+    let own = chosen(&[("for_this_machine", "true"), ("machine", "avx2-laptop")]);
+    assert_eq!((own.machine.as_deref(), own.target_name().as_str()), (Some("avx2-laptop"), "onnx"));
+    assert!(matches!(own.target(), Err(RequestError::NotOfTarget { option: "machine", .. })));
+    let own = chosen(&[("for_this_machine", "true"), ("target", "ort-cpu"), ("machine", "avx2-laptop")]);
+    assert_eq!((own.machine.as_deref(), own.block), (Some("avx2-laptop"), Some(Block::B8)));
     let older = chosen(&[("for_this_machine", "true"), ("target", "ort-cpu"), ("runtime", "1.28.1")]);
     let fits = older.chosen.as_ref().unwrap();
     assert!(fits.words().join(" ").ends_with(" --runtime 1.28"), "{fits:?}");

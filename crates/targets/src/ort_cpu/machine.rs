@@ -24,30 +24,28 @@ pub enum Block {
 /// A kind of processors, as far as the built-in tables of costs tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Processor {
-    /// Who made it, as the instruction CPUID says: `AuthenticAMD`, `GenuineIntel`.
+    /// Who made it, in its own words: `AuthenticAMD`, `GenuineIntel`.
     pub vendor: [u8; 12],
-    /// Its family, as that says.
+    /// Its family, as it says itself.
     pub family: u32,
 }
 
 impl Processor {
-    /// The processor of this machine; `None` where it is none of x86-64.
+    /// The processor of this machine, where the system tells it in `/proc/cpuinfo` as Linux does; `None` elsewhere, and where it is none of
+    /// x86-64.
     pub fn of_host() -> Option<Processor> {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{__cpuid, CpuidResult};
-            let CpuidResult { ebx, ecx, edx, .. } = __cpuid(0);
-            let signature = __cpuid(1).eax;
-            let [base, extended] = [(signature >> 8) & 0xf, (signature >> 20) & 0xff];
-            let mut vendor = [0; 12];
-            for (place, bytes) in vendor.chunks_exact_mut(4).zip([ebx, edx, ecx]) {
-                place.copy_from_slice(&bytes.to_le_bytes());
-            }
-            // The extended family counts where the base one is full.
-            Some(Processor { vendor, family: base + if base == 0xf { extended } else { 0 } })
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        None
+        Processor::told(&std::fs::read_to_string("/proc/cpuinfo").ok()?)
+    }
+
+    /// The first processor of a list as Linux has it.
+    fn told(list: &str) -> Option<Processor> {
+        let of = |key: &str| {
+            let value =
+                |line: &'_ str| line.strip_prefix(key)?.trim_start().strip_prefix(':').map(|v| v.trim().to_owned());
+            list.lines().find_map(value)
+        };
+        let vendor = of("vendor_id")?.as_bytes().try_into().ok()?;
+        Some(Processor { vendor, family: of("cpu family")?.parse().ok()? })
     }
 }
 
@@ -274,6 +272,16 @@ mod tests {
             ([3, 64, 63], None, None),
         ] {
             assert_eq!((joined(Block::B16, of), joined(Block::B8, of)), (by_16, by_8), "{of:?}");
+        }
+    }
+
+    #[test]
+    fn a_processor_is_read_off_the_list_of_linux() {
+        let list = "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\n\nprocessor\t: 1\ncpu family\t: 26\n";
+        assert_eq!(Processor::told(list), Some(Processor { vendor: *b"AuthenticAMD", family: 25 }));
+        let [short, alone, odd] = ["AMD\ncpu family : 25\n", "AuthenticAMD\n", "AuthenticAMD\ncpu family : new\n"];
+        for none in ["", short, alone, odd] {
+            assert_eq!(Processor::told(&format!("vendor_id : {none}")), None, "{none}");
         }
     }
 }

@@ -122,6 +122,10 @@ fn a_table_of_several_threads_has_all_of_them() {
     let machine = Machine { threads: vec![1, 2], node_ns: vec![100, 100], ..machine() };
     let text = MeasuredCosts::text(&machine, &measured(), &share(2, 500));
     assert!(MeasuredCosts::parse("made", &text).is_ok());
+    let many = |count: u64, from: u64| (0..count).map(|at| (from + at).to_string()).collect::<Vec<_>>().join(", ");
+    let [long, threads] =
+        [("ns", 65, 1), ("threads", 65, 1)].map(|(key, n, from)| format!("{key} = [{}]", many(n, from)));
+    let long = format!("{long}\npermille = [{}]", many(65, 1));
     for (from, to, says) in [
         ("threads = [1, 2]", "threads = [1, 4]", "there is no table `threads.4`"),
         ("[threads.2]", "[threads.two]", "`threads.two` is not of a number of threads"),
@@ -131,14 +135,20 @@ fn a_table_of_several_threads_has_all_of_them() {
             "`threads` of what was measured has no 3",
         ),
         ("threads = [1, 2]", "threads = [2, 2]", "should be one number, or several that rise from 1"),
+        ("ns = [1000]\npermille = [500]", &long, "`ns` should be 1 to 64 numbers that rise"),
+        ("threads = [1, 2]", &threads, "`threads` has 65 numbers, and should have 64 at most"),
         ("threads = [1, 2]", "threads = []", "should be one number, or several that rise from 1"),
         ("threads = [1, 2]", "threads = [0, 2]", "`threads` is 0, and should be in 1..=65536"),
         ("node_ns = [100, 100]", "node_ns = [100]", "`threads` has 2 numbers, and `node_ns` has 1"),
         ("permille = [500]", "permille = [0]", "`permille` is 0"),
         ("permille = [500]", "", "permille"),
-        ("permille = [500]", "permille = [500, 400]", "in table `threads.2`, `ns` should be numbers that rise"),
-        ("ns = [1000]\npermille = [500]", "ns = [9, 9]\npermille = [500, 500]", "`ns` should be numbers that rise"),
-        ("ns = [1000]\npermille = [500]", "ns = []\npermille = []", "`ns` should be numbers that rise"),
+        ("permille = [500]", "permille = [500, 400]", "in table `threads.2`, `ns` should be 1 to 64 numbers that rise"),
+        (
+            "ns = [1000]\npermille = [500]",
+            "ns = [9, 9]\npermille = [500, 500]",
+            "`ns` should be 1 to 64 numbers that rise",
+        ),
+        ("ns = [1000]\npermille = [500]", "ns = []\npermille = []", "`ns` should be 1 to 64 numbers that rise"),
         ("\"transpose-general\"", "\"transposed\"", "no grid is called `transposed`"),
     ] {
         assert!(text.contains(from), "{from}");

@@ -52,7 +52,7 @@ impl MeasuredCosts {
     }
 
     /// The same where nothing else runs.
-    pub(super) fn transpose_alone(&self, shape: &[u64], perm: &[usize], element_bytes: u64) -> u64 {
+    pub(in crate::ort_cpu) fn transpose_alone(&self, shape: &[u64], perm: &[usize], element_bytes: u64) -> u64 {
         self.timed_or(
             || Case::Transpose(shape.to_vec(), perm.to_vec(), element_bytes),
             || self.transpose_by_grids(shape, perm, element_bytes),

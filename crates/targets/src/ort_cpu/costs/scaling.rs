@@ -19,8 +19,8 @@ const ENOUGH: usize = 6;
 /// What a number of threads leaves of the time that ops take on one thread: of the ops that the runtime shares among threads a part that
 /// depends on how long they take alone, and of all others all of it.
 ///
-/// Of two ops that threads share the one that is faster alone is the faster one on threads. A share for each kind of op was tried and decided
-/// worse: `docs/costs.md` has the figures.
+/// As long as shares fall more slowly than times rise, the one of two ops that is faster alone is the faster one on threads as well. A share for
+/// each kind of op was tried and decided worse: `docs/costs.md` has the figures.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
@@ -28,7 +28,8 @@ pub struct Share {
     pub ns: Vec<u64>,
     /// Thousandths that are left of each. Between them it is interpolated, and beyond the ends it is that of the end.
     pub permille: Vec<u64>,
-    /// Grids of the ops that are not shared.
+    /// Grids of the ops that are not shared. Of convolutions those count that stand for their kind: `conv-plain-im2col`,
+    /// `conv-plain-depthwise`, `conv-blocked-regular`, `conv-blocked-depthwise`, `conv-from-nchw` and `conv-volume`.
     pub serial: BTreeSet<String>,
 }
 
@@ -47,7 +48,7 @@ impl Share {
         }
         let (mut ns, mut permille): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
         for time in FITTED {
-            // Each point counts where it is nearest, in factors.
+            // Each point counts within a factor of two.
             let near = |&&(alone, _): &&(f64, f64)| (log2(alone) - log2(time as f64)).abs() <= 1.0;
             let parts: Vec<u64> = shared.iter().filter(near).map(left).collect();
             if parts.len() < ENOUGH {
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_share_falls_with_the_time_of_an_op_and_leaves_serial_ops_their_time() {
-        // Points of three grids at four times: long ops are shared better, and one grid is not shared. Too few are so long as the last.
+        // Points of three grids at four times: long ops are shared better, and one grid is not shared. The last is near no time that is fitted.
         let points = |parts: [f64; 4]| {
             let times = [2_100.0, 33_000.0, 500_000.0, 9e6];
             let of = |(time, part): (f64, f64)| (0..if time > 1e6 { 1 } else { 4 }).map(move |_| (time, time * part));

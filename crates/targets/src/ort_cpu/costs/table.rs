@@ -70,15 +70,15 @@ impl BuiltinTable {
         })
     }
 
-    /// The table that was measured on processors of this kind, with these blocks.
+    /// The table that was measured on processors of this kind, with these blocks, if that is not the one by which is decided anyway.
     pub fn measured_on(processor: Processor, block: u64) -> Option<BuiltinTable> {
-        MACHINES.into_iter().find(|table| table.processor == Some(processor) && table.block == block)
+        let found = MACHINES.into_iter().find(|table| table.processor == Some(processor) && table.block == block)?;
+        (!ORT_CPU.iter().any(|usual| usual.name == found.name)).then_some(found)
     }
 
-    /// The table that was measured on processors of this machine's kind, if that is not the one by which is decided anyway.
+    /// That of this machine.
     pub fn of_host() -> Option<BuiltinTable> {
-        let found = BuiltinTable::measured_on(Processor::of_host()?, Block::of_host().channels())?;
-        (!ORT_CPU.iter().any(|usual| usual.name == found.name)).then_some(found)
+        BuiltinTable::measured_on(Processor::of_host()?, Block::of_host().channels())
     }
 
     /// What it says.
@@ -116,8 +116,8 @@ pub struct Machine {
     pub block: u64,
     /// Nanoseconds that any node takes, even one that computes nothing, on each number of threads.
     pub node_ns: Vec<u64>,
-    /// How far half of the ops that were measured on each number of threads after the first are off by the table, in percent; none if that was
-    /// not measured.
+    /// How far half of the ops that were measured on each number of threads after the first are off by what others of them say, in percent; none
+    /// if that was not measured.
     #[serde(default)]
     pub off_percent: Vec<u64>,
     /// If the times were not measured but follow from another table: from which one, and how. The rest of this is what that one says.
@@ -225,7 +225,7 @@ impl MeasuredCosts {
     }
 
     /// This table for ops on so many threads, at least one. Where one number of threads alone was measured, others leave of its times what they
-    /// leave on the machine of `avx512-desktop`.
+    /// leave on the machine of `avx512-desktop`, an op that takes so long there counting as one that takes so long on one thread.
     ///
     /// # Errors
     /// None for the tables as they are built in, which a test reads.
@@ -393,6 +393,9 @@ impl MeasuredCosts {
     }
 }
 
+/// Numbers of threads of a table, and times of a share, at most.
+const MOST: u64 = 64;
+
 /// That the numbers of a machine can be, and that there is a share for each number of threads after the first.
 fn check(machine: &Machine, shares: &BTreeMap<u64, Share>) -> Result<(), String> {
     let Machine { threads, node_ns, block, .. } = machine;
@@ -401,6 +404,9 @@ fn check(machine: &Machine, shares: &BTreeMap<u64, Share>) -> Result<(), String>
         if fits { Ok(()) } else { Err(format!("`{key}` is {value}, and should be in 1..={most}")) }
     };
     within("block", *block, 64)?;
+    if threads.len() as u64 > MOST {
+        return Err(format!("`threads` has {} numbers, and should have {MOST} at most", threads.len()));
+    }
     threads.iter().try_for_each(|&threads| within("threads", threads, 1 << 16))?;
     node_ns.iter().try_for_each(|&ns| within("node_ns", ns, 1 << 30))?;
     let rise = threads.windows(2).all(|pair| matches!(pair, [a, b] if a < b));
@@ -421,9 +427,13 @@ fn check(machine: &Machine, shares: &BTreeMap<u64, Share>) -> Result<(), String>
         let Share { ns, permille, .. } = share;
         permille.iter().try_for_each(|&permille| within("permille", permille, 1 << 20))?;
         ns.iter().try_for_each(|&ns| within("ns", ns, 1 << 50))?;
-        if ns.is_empty() || ns.len() != permille.len() || !ns.windows(2).all(|pair| matches!(pair, [a, b] if a < b)) {
+        let count = ns.len() as u64;
+        if !(1..=MOST).contains(&count)
+            || ns.len() != permille.len()
+            || !ns.windows(2).all(|pair| matches!(pair, [a, b] if a < b))
+        {
             return Err(format!(
-                "in table `threads.{number}`, `ns` should be numbers that rise, and `permille` one for each"
+                "in table `threads.{number}`, `ns` should be 1 to {MOST} numbers that rise, and `permille` one for each"
             ));
         }
         if let Some(name) = share.serial.iter().find(|name| !grids.contains(*name)) {

@@ -61,7 +61,7 @@ impl TargetForm for Depths {
         let [n, c, h, w] = image(q, deep)?;
         let channels = c.checked_div(factor.checked_mul(factor)?)?;
         let (_, eighths) = EIGHTHS.into_iter().find(|(op, _)| node.onnx() == Some(op))?;
-        let ns = self.0.costs.transpose_ns(&[n, factor, factor, channels, h, w], &[0, 3, 4, 1, 5, 2], WIDTH);
+        let ns = self.0.costs.transpose_alone(&[n, factor, factor, channels, h, w], &[0, 3, 4, 1, 5, 2], WIDTH);
         Some(Cost::new(ns.saturating_mul(eighths) / 8))
     }
 

@@ -91,7 +91,7 @@ impl Machine {
 
     /// What it costs to turn a left operand of these extents while it is read.
     fn turned(&self, extents: &[u64]) -> Cost {
-        let ns = self.costs.transpose_ns(extents, &Turns::LAST.axes(extents.len()), ELEMENT);
+        let ns = self.costs.transpose_alone(extents, &Turns::LAST.axes(extents.len()), ELEMENT);
         Cost::new(ns.saturating_sub(self.costs.node_ns()))
     }
 

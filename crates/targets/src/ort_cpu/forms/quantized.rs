@@ -130,9 +130,9 @@ impl Machine {
         }
         // The kernel turns what it reads and what it makes.
         let [n, c, h, w] = image.read;
-        let read = self.costs.transpose_ns(&[n, c, h, w], &[0, 2, 3, 1], 1);
+        let read = self.costs.transpose_alone(&[n, c, h, w], &[0, 2, 3, 1], 1);
         let [n, c, h, w] = image.made;
-        let made = self.costs.transpose_ns(&[n, h, w, c], &[0, 3, 1, 2], 1);
+        let made = self.costs.transpose_alone(&[n, h, w, c], &[0, 3, 1, 2], 1);
         Some(Cost::new(read) + Cost::new(made))
     }
 
