@@ -337,7 +337,6 @@ fn compared(machine: &Machine, (measured, few): (&[Measurement], &[Vec<usize>]),
     let points: Vec<Pairs> = measured.iter().zip(few).map(of).collect();
     let names = || measured.iter().map(|grid| grid.name.as_str());
     let share = |points: &[Pairs]| Share::of(names().zip(points.iter().cloned()));
-
     let halves = [0, 1].map(|half| -> Vec<Pairs> {
         let of = |pairs: &Pairs| pairs.iter().rev().skip(half).step_by(2).copied().collect();
         points.iter().map(of).collect()

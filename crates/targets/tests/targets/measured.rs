@@ -122,10 +122,8 @@ fn a_table_of_several_threads_has_all_of_them() {
     let machine = Machine { threads: vec![1, 2], node_ns: vec![100, 100], ..machine() };
     let text = MeasuredCosts::text(&machine, &measured(), &share(2, 500));
     assert!(MeasuredCosts::parse("made", &text).is_ok());
-    let many = |count: u64, from: u64| (0..count).map(|at| (from + at).to_string()).collect::<Vec<_>>().join(", ");
-    let [long, threads] =
-        [("ns", 65, 1), ("threads", 65, 1)].map(|(key, n, from)| format!("{key} = [{}]", many(n, from)));
-    let long = format!("{long}\npermille = [{}]", many(65, 1));
+    let many = (1..=65).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+    let (long, threads) = (format!("ns = [{many}]\npermille = [{many}]"), format!("threads = [{many}]"));
     for (from, to, says) in [
         ("threads = [1, 2]", "threads = [1, 4]", "there is no table `threads.4`"),
         ("[threads.2]", "[threads.two]", "`threads.two` is not of a number of threads"),

@@ -19,7 +19,7 @@ use crate::shared::tables::{CostsError, Measurement, file};
 pub struct BuiltinTable {
     /// Channels in a block of the machine that it was measured on.
     pub block: u64,
-    /// What messages call it: the kind of machine, if it is the table of one.
+    /// What messages call it: the kind of machine.
     pub name: &'static str,
     /// The processors that it was measured on; none if it was derived.
     pub processor: Option<Processor>,
