@@ -21,7 +21,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / folder) for folder in ("tools/suites", "bench")]
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / folder) for folder in ("bench", "tools/suites")]
 
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times of released models in ONNX Runtime: as exported beside target `onnx` and target `ort-cpu`.
 
-    python bench/released.py [--rounds 61] [--only NAME,..] [--fetched FOLDER] [--targets onnx,ort-cpu]
+    python bench/timed.py [--rounds 61] [--only NAME,..] [--fetched FOLDER] [--targets onnx,ort-cpu]
 
 Takes the models of tools/suites/released.tsv whose column `timed` says `moves`, where data is moved, and `control`, where hardly any is.
 All load in the default session, ORT_ENABLE_ALL, with one thread, at the first size of their row. Both take turns (tools/timing.py).
@@ -42,7 +42,7 @@ def row_of(row, path, targets, args, folder):
         files[target] = folder / f"{row['name']}.{target}.onnx"
         status, said, _ = runs.process([args.bin, "optimize", path, "-o", files[target], "--target", target, "--quiet", "--force"])
         if status:
-            sys.exit(f"released.py: {row['name']} for {target}: {said[-300:]}")
+            sys.exit(f"timed.py: {row['name']} for {target}: {said[-300:]}")
     files = {name: file for name, file in files.items() if name == "original" or not timing.identical(path, file)}
     sessions = {name: runs.session(file, runs.ALL) for name, file in files.items()}
     once = min(timing.timed(repeated(sessions["original"], feeds, 1)) for _ in range(3))
